@@ -75,9 +75,6 @@ constexpr auto kShift = [] {
 constexpr std::array<std::uint8_t, 2 * kBlock> kOnes{0, 0, 0, 0, 0,    0,    0,    0,
                                                      0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
 
-const bool kHasProducts = __builtin_cpu_supports("pclmul") != 0 &&  //
-                          __builtin_cpu_supports("sse4.1") != 0;
-
 #define ROCKHOPPER_PRODUCTS [[gnu::target("pclmul,sse4.1"), gnu::always_inline]] inline
 
 ROCKHOPPER_PRODUCTS __m128i load(const void* bytes) {
@@ -108,9 +105,8 @@ ROCKHOPPER_PRODUCTS std::uint32_t remainder_of(__m128i sum) {
 
 }  // namespace
 
-bool has_short_icrc(std::size_t length) {
-  return kHasProducts && length % 4 == 0 && length >= kBlock && length <= kShortIcrcMax;
-}
+const bool kHasShortIcrc = __builtin_cpu_supports("pclmul") != 0 &&  //
+                           __builtin_cpu_supports("sse4.1") != 0;
 
 /// A CRC begins with ones that are added to the first 32 bits, and the ICRC with eight bytes of
 /// ones: that makes four bytes of zeros, which count for nothing, and four of ones.
@@ -134,7 +130,7 @@ bool has_short_icrc(std::size_t length) {
 
 #undef ROCKHOPPER_PRODUCTS
 #else
-bool has_short_icrc(std::size_t /*length*/) { return false; }
+const bool kHasShortIcrc = false;
 
 std::uint32_t short_icrc(std::span<const std::uint8_t> /*packet*/, const IcrcMask& /*mask*/) {
   assert(false);

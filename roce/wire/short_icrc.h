@@ -15,9 +15,15 @@ inline constexpr std::size_t kShortIcrcMax = 192;
 /// Ones in the place of fields that do not count, zeros in all others.
 using IcrcMask = std::array<std::uint8_t, kShortIcrcMax>;
 
-/// Whether short_icrc() can be called for so many bytes, by length and by what the processor has
-/// (carry-less multiplication). Packets whose length is no multiple of four are not valid anyway.
-[[nodiscard]] bool has_short_icrc(std::size_t length);
+/// The processor multiplies without carry.
+extern const bool kHasShortIcrc;
+
+/// Whether short_icrc() can be called for so many bytes. Packets whose length is no multiple of
+/// four are not valid anyway.
+[[nodiscard]] inline bool has_short_icrc(std::size_t length) {
+  constexpr std::size_t kMin = 16;
+  return length % 4 == 0 && length - kMin <= kShortIcrcMax - kMin && kHasShortIcrc;
+}
 
 /// The ICRC of the bytes of a packet from its IP header on, with ones where `mask` has them.
 ///

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_run/sysfs_tree.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "apps/rh_run/netlink_answers.h"
 #include "apps/verbs/abi/device_files.h"
 #include "apps/verbs/abi/devices.h"
+#include "apps/verbs/node/kernel_addresses.h"
 #include "apps/verbs/node/settings.h"
 #include "stack/runtime_directory.h"
 
@@ -75,7 +77,10 @@ void add_device(Files& files, const verbs::DeviceObject& object,
   files[port + "phys_state"] = "5: LinkUp";
   files[port + "link_layer"] = "Ethernet";
   files[port + "rate"] = "100 Gb/sec (4X EDR)";
-  files[port + "lid"] = "0x0";
+  const auto numbered = std::ranges::find_if(
+      addresses, [](const verbs::DeviceAddress& own) { return own.address.is_ipv4(); });
+  files[port + "lid"] =
+      fmt::format("{:#x}", numbered == addresses.end() ? 0 : verbs::lid_of(numbered->address));
   files[port + "sm_lid"] = "0x0";
   files[port + "pkeys/0"] = "0xffff";
   const std::string device = rdma + "device/";

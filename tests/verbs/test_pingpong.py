@@ -17,11 +17,11 @@ ITERATIONS = 100
 
 
 class PingPong(PairTest):
-    def check(self, program, *options, size=4096, iterations=ITERATIONS, **more):
+    def check(self, program, *options, size=4096, iterations=ITERATIONS, gid=('-g', 0), **more):
         if shutil.which(program) is None:
             self.skipTest(f'{program} is not installed')
         with self.subTest(program=program, options=options, size=size):
-            outputs = self.run_pair(program, '-g', 0, '-s', size, '-n', iterations, *options, **more)
+            outputs = self.run_pair(program, *gid, '-s', size, '-n', iterations, *options, **more)
             for output in outputs:
                 self.assertNotIn('invalid data', output)  # its -c ends with status 0 nonetheless
                 self.assertRegex(output, rf'{iterations} iters in \d+\.\d+ seconds|\nsuccess\n')
@@ -37,6 +37,11 @@ class PingPong(PairTest):
         for size in SIZES:
             self.check('ibv_rc_pingpong', '-c', size=size)
             self.check('ibv_rc_pingpong', '-c', '-e', size=size)
+
+    def test_without_a_gid(self):
+        """The LID says where the peer is."""
+        for program in ('ibv_rc_pingpong', 'ibv_uc_pingpong', 'ibv_ud_pingpong', 'ibv_srq_pingpong'):
+            self.check(program, '-c', gid=(), size=1000)
 
     def test_events_without_a_thread(self):
         """Who waits for an event moves the packets that make it."""

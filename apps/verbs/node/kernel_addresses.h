@@ -17,6 +17,12 @@ struct DeviceAddress {
   std::uint32_t interface_index = 0;  ///< of the kernel's interface; 0: there is none
 };
 
+/// A port on Ethernet has no LID. Programs that know nothing else (qperf, ping-pongs without `-g`)
+/// get the last 16 bits of its first IPv4 address, which tell the hosts of a network apart.
+[[nodiscard]] inline std::uint16_t lid_of(const stack::IpAddress& ipv4) {
+  return static_cast<std::uint16_t>(ipv4.ipv4());
+}
+
 /// The addresses that this network namespace's interfaces have now, those of the loopback device
 /// excepted: IPv4 before IPv6 before link-local ones, and among these the interface of the default
 /// route first. May be empty.

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 
+#include "apps/verbs/node/kernel_addresses.h"
 #include "stack/address_table.h"
 
 namespace rockhopper::verbs {
@@ -214,13 +215,43 @@ std::optional<std::uint8_t> gid_index(const roce::Engine& engine, const stack::I
   return std::nullopt;
 }
 
-Expected<roce::AddressVector> vector_of(const roce::Engine& engine, const ibv_ah_attr& attributes) {
-  if (attributes.is_global == 0) {
-    return fail(ErrorCode::invalid_argument, "an address on Ethernet has a GRH");
+namespace {
+
+/// The address that lid_of() numbers; unspecified where there is none.
+stack::IpAddress numbered_address(const roce::Engine& engine) {
+  for (std::uint16_t index = 0; index < stack::AddressTable::kLimit; ++index) {
+    const auto own = engine.query_gid(index);
+    if (own && own->is_ipv4() && !own->is_unspecified()) return *own;
   }
+  return {};
+}
+
+/// A path that says no more than a LID.
+Expected<roce::AddressVector> vector_of_lid(const roce::Engine& engine,
+                                            const ibv_ah_attr& attributes) {
+  roce::AddressVector vector;
+  vector.source = numbered_address(engine);
+  if (attributes.dlid == 0 || vector.source.is_unspecified()) {
+    return fail(ErrorCode::invalid_argument, "an address on Ethernet has a GRH, or a LID of ours");
+  }
+  vector.destination =
+      stack::IpAddress::from_ipv4((vector.source.ipv4() & 0xffff0000) | attributes.dlid);
+  vector.service_level = attributes.sl & 7;
+  return vector;
+}
+
+}  // namespace
+
+std::uint16_t lid_of(const roce::Engine& engine) {
+  const stack::IpAddress own = numbered_address(engine);
+  return own.is_unspecified() ? std::uint16_t{0} : lid_of(own);
+}
+
+Expected<roce::AddressVector> vector_of(const roce::Engine& engine, const ibv_ah_attr& attributes) {
   if (attributes.port_num != 0 && attributes.port_num != 1) {
     return fail(ErrorCode::invalid_argument, "there is no port {}", attributes.port_num);
   }
+  if (attributes.is_global == 0) return vector_of_lid(engine, attributes);
   ROCKHOPPER_TRY(const auto source, engine.query_gid(attributes.grh.sgid_index));
   if (source.is_unspecified()) {
     return fail(ErrorCode::invalid_argument, "entry {} of the GID table is empty",

@@ -70,7 +70,10 @@ void convert(const roce::Completion& from, ibv_wc& to);
 /// 0 bytes: no such code.
 [[nodiscard]] roce::PathMtu mtu_of(unsigned code);
 
-/// Fails for an address without GRH and for an entry of the GID table that is empty.
+/// The LID of the port: see lid_of() of an address. 0 without an IPv4 address.
+[[nodiscard]] std::uint16_t lid_of(const roce::Engine& engine);
+/// An address without GRH leads to that LID's host. Fails for one with neither, and for an entry of
+/// the GID table that is empty.
 [[nodiscard]] Expected<roce::AddressVector> vector_of(const roce::Engine& engine,
                                                       const ibv_ah_attr& attributes);
 [[nodiscard]] ibv_ah_attr attributes_of(const roce::Engine& engine,

@@ -106,6 +106,7 @@ void fill(const Context& context, ibv_port_attr& to) {
   to.state = static_cast<ibv_port_state>(has.state);
   to.max_mtu = mtu_of(has.max_mtu);
   to.active_mtu = mtu_of(has.active_mtu);
+  to.lid = lid_of(context.engine());
   to.gid_tbl_len = as_int(has.gid_tbl_len);
   to.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   to.max_msg_sz = has.max_msg_sz;

@@ -25,6 +25,8 @@ namespace {
 /// A segment whose free slots are all held by those who clean them up is not full: they are looked
 /// at for two seconds.
 constexpr int kAttempts = 2000;
+/// Attempts to make the table where there is no memory for it.
+constexpr int kMakings = 50;
 constexpr long kPauseNs = 1'000'000;
 /// Begins the name of a slot's file: "lanes-SLOT-GENERATION".
 constexpr std::string_view kLanesPrefix = "lanes-";
@@ -38,6 +40,11 @@ int allocate(int fd, std::size_t offset, std::size_t length) {
     error = posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(length));
   } while (error == EINTR);
   return error;
+}
+
+void wait_a_little() {
+  const timespec time{0, kPauseNs};
+  (void)nanosleep(&time, nullptr);
 }
 
 Error no_memory(const std::string& path, int error) {
@@ -76,8 +83,13 @@ Expected<void> Membership::open_table() {
     return Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   };
   Descriptor table = open();
-  if (!table && errno == ENOENT) {
-    ROCKHOPPER_TRY(make_table());
+  for (int attempt = 0; !table && errno == ENOENT && attempt < kMakings; ++attempt) {
+    const auto made = make_table();
+    table = open();
+    if (made || table) continue;
+    // The memory may be gone because another process makes the table just now.
+    if (made.error().code != ErrorCode::exhausted || attempt + 1 == kMakings) return made;
+    wait_a_little();
     table = open();
   }
   if (table) locks_ = open();
@@ -131,8 +143,7 @@ Expected<void> Membership::take_slot() {
       reap();
       return {};
     }
-    const timespec pause{0, kPauseNs};
-    (void)nanosleep(&pause, nullptr);
+    wait_a_little();
   }
   return fail(ErrorCode::exhausted, "all {} places of the segment in {} are in use", kSlotsMax,
               directory_);

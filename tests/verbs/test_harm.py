@@ -87,7 +87,9 @@ class Peer:
             pass
 
     def numbers(self):
-        return self.line(0).split()
+        line = self.line(0)
+        assert line is not None, f'{self.child.args} has ended: {self.errors}'
+        return line.split()
 
     def end(self):
         """Lets it end; its exit status."""

@@ -84,7 +84,7 @@ Expected<void> Membership::open_table() {
   };
   Descriptor table = open();
   for (int attempt = 0; !table && errno == ENOENT && attempt < kMakings; ++attempt) {
-    const auto made = make_table();
+    auto made = make_table();
     table = open();
     if (made || table) continue;
     // The memory may be gone because another process makes the table just now.

@@ -7,11 +7,12 @@ import json
 import os
 import select
 import shutil
-import signal
 import socket
 import sys
 import termios
 import tty
+
+from lab import interrupts
 
 from . import guest as guest_module
 from . import links, machine, netem
@@ -244,14 +245,11 @@ def main():
     argv = sys.argv[1:]
     arguments = parser().parse_args(argv)
 
-    def interrupted(number, _frame):
-        raise SystemExit(128 + number)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, interrupted)
-    try:
-        return arguments.function(arguments) or 0
-    except GuestError as error:
-        print(f"rxe-guest: {error}", file=sys.stderr)
-        return error.exit_status
-    except BrokenPipeError:
-        return 1
+    with interrupts.raising(lambda number: SystemExit(128 + number)):
+        try:
+            return arguments.function(arguments) or 0
+        except GuestError as error:
+            print(f"rxe-guest: {error}", file=sys.stderr)
+            return error.exit_status
+        except BrokenPipeError:
+            return 1

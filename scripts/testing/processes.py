@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """Runs programs with their output in a log, and ends them when the script is interrupted."""
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -9,6 +10,8 @@ import selectors
 import signal
 import subprocess
 import threading
+
+from lab import interrupts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BACKGROUND = pathlib.Path(__file__).with_name('background')
@@ -60,19 +63,29 @@ def all_ended():
 def interruptible(main):
     """Calls `main()` and returns its exit status: after ^C, SIGTERM or SIGHUP no program is left
     behind, and one line says so."""
-    def interrupt(*_):
-        raise KeyboardInterrupt
+    with interrupts.raising(KeyboardInterrupt) as interrupted:
+        try:
+            return main()
+        except BaseException:
+            if not interrupted():
+                raise
+            end_all()
+            print('interrupted', flush=True)
+            return INTERRUPTED
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+
+@contextlib.contextmanager
+def thread_pool(size):
+    """Threads that run programs. An exception in the block ends all programs, as the pool waits for
+    its threads."""
+    pool = concurrent.futures.ThreadPoolExecutor(size)
     try:
-        return main()
-    except KeyboardInterrupt:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
+        yield pool
+    except BaseException:
         end_all()
-        print('interrupted', flush=True)
-        return INTERRUPTED
+        raise
+    finally:
+        pool.shutdown()
 
 
 def _end(processes):

@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from testing.processes import end_all, interruptible  # noqa: E402
+from testing.processes import interruptible, thread_pool  # noqa: E402
 from testing.progress import say  # noqa: E402
 from testing.results import Counts  # noqa: E402
 from testing.stages import (QUICK_STAGES, QUICK_SUITES, STAGES, build_gcc,  # noqa: E402
@@ -134,15 +134,11 @@ class Run:
         if not any(self.stages[name].real_time for name in names):
             others()  # with all of the machine
             return
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with thread_pool(2) as pool:
             lanes = [pool.submit(contextvars.copy_context().run, foreground),
                      pool.submit(contextvars.copy_context().run, in_background, others)]
-            try:
-                for lane in concurrent.futures.as_completed(lanes):
-                    lane.result()
-            except BaseException:
-                end_all()  # the pool waits for its threads
-                raise
+            for lane in concurrent.futures.as_completed(lanes):
+                lane.result()
 
     def _run(self, name, *parts):
         for part in filter(None, parts):

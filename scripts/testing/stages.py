@@ -7,7 +7,6 @@ answer slowly, and protocols wait for timers. All else runs meanwhile, in the ba
 a priority that it gets little more than what is left.
 """
 
-import concurrent.futures
 import contextlib
 import contextvars
 import dataclasses
@@ -404,14 +403,10 @@ def fuzz():
         return run_fuzzer(fuzzer, seeds, seconds)
 
     counts = Counts()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        try:
-            for result in pool.map(lambda one: background.copy().run(run_from_captures, one),
-                                   fuzzers()):
-                counts.add(result)
-        except BaseException:
-            processes.end_all()  # the pool waits for its threads
-            raise
+    with processes.thread_pool(os.cpu_count()) as pool:
+        for result in pool.map(lambda one: background.copy().run(run_from_captures, one),
+                               fuzzers()):
+            counts.add(result)
     if counts.total == 0:
         counts.add(failure('no fuzzer was built'))
     return {'fuzz': counts}

@@ -49,6 +49,20 @@ sys.exit(interruptible(lambda: run.Run({{'main': stage}}).all()))
 """
 
 
+INTERRUPTED_ITSELF = """\
+import pathlib, signal, sys, threading, time
+sys.path.insert(0, {scripts!r})
+from testing.processes import interruptible
+def main():{main}
+sys.exit(interruptible(main))
+"""
+
+
+def heed_interrupts():
+    """In a new process: whoever runs this test may ignore ^C, which processes inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def printed(*command):
     """By a program that a stage starts."""
     with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
@@ -185,7 +199,7 @@ class Lanes(unittest.TestCase):
         def breaks():
             raise OSError('no space')
 
-        with mock.patch.object(run, 'end_all'), self.assertRaises(OSError):
+        with mock.patch.object(processes, 'end_all'), self.assertRaises(OSError):
             self.run_stages(chosen, breaks)
 
     def test_a_lane_that_breaks_ends_the_other(self):
@@ -198,28 +212,79 @@ class Lanes(unittest.TestCase):
             released.wait(LIMIT_S)
             return {}
 
-        with mock.patch.object(run, 'end_all', released.set), self.assertRaises(OSError):
+        with mock.patch.object(processes, 'end_all', released.set), self.assertRaises(OSError):
             self.run_stages({'main': Stage('', breaks, waits, True)})
         self.assertTrue(released.is_set())
 
 
 class Interrupted(unittest.TestCase):
     def test_both_lanes_end_and_nothing_starts(self):
-        with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
-            pipes = [pathlib.Path(folder, lane) for lane in ('clock', 'rest')]
-            for pipe in pipes:
-                os.mkfifo(pipe)
-            with subprocess.Popen([sys.executable, '-c', TWO_LANES, folder], text=True,
-                                  stdout=subprocess.PIPE) as process:
-                # They are open while programs have them, and at their end when nobody has.
-                with pipes[0].open('rb') as first, pipes[1].open('rb') as second:
-                    process.send_signal(signal.SIGINT)
-                    said = process.communicate(timeout=LIMIT_S)[0]
-                    first.read()
-                    second.read()
-        self.assertEqual(process.returncode, INTERRUPTED, said)
-        self.assertNotIn('started more', said)
-        self.assertEqual(said.splitlines()[-1], 'interrupted')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number.name), tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
+                pipes = [pathlib.Path(folder, lane) for lane in ('clock', 'rest')]
+                for pipe in pipes:
+                    os.mkfifo(pipe)
+                with subprocess.Popen([sys.executable, '-c', TWO_LANES, folder], text=True,
+                                      stdout=subprocess.PIPE, preexec_fn=heed_interrupts) as process:
+                    # They are open while programs have them, and at their end when nobody has.
+                    with pipes[0].open('rb') as first, pipes[1].open('rb') as second:
+                        process.send_signal(number)
+                        said = process.communicate(timeout=LIMIT_S)[0]
+                        first.read()
+                        second.read()
+                self.assertEqual(process.returncode, INTERRUPTED, said)
+                self.assertNotIn('started more', said)
+                self.assertEqual(said.splitlines()[-1], 'interrupted')
+
+    def run_interrupted(self, main):
+        """The exit status and the output of interruptible(), called with the function that the
+        lines `main` define."""
+        done = subprocess.run([sys.executable, '-c', INTERRUPTED_ITSELF.format(
+            scripts=str(ROOT / 'scripts'), main=main)], text=True, capture_output=True,
+            timeout=LIMIT_S, preexec_fn=heed_interrupts)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_signal_that_another_thread_got_ends_the_wait_of_the_main_thread(self):
+        """So does, but at its own time, one that comes just before that wait begins."""
+        self.assertEqual(self.run_interrupted("""
+    def interrupt():
+        asleep = 0
+        while asleep < 20:  # in a row: it may wait for the interpreter, too
+            state = pathlib.Path('/proc/self/stat').read_text().rpartition(')')[2].split()[0]
+            asleep = asleep + 1 if state == 'S' else 0
+            time.sleep(0.005)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    threading.Thread(target=interrupt, daemon=True).start()
+    threading.Semaphore(0).acquire()"""), (INTERRUPTED, 'interrupted\n', ''))
+
+    def test_an_error_that_became_of_it_is_no_error(self):
+        self.assertEqual(self.run_interrupted("""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        raise RuntimeError('release unlocked lock')"""), (INTERRUPTED, 'interrupted\n', ''))
+
+    def test_only_the_first_one_counts(self):
+        self.assertEqual(self.run_interrupted("""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        print('cleaned up', flush=True)"""), (INTERRUPTED, 'cleaned up\ninterrupted\n', ''))
+
+    def test_an_error_without_a_signal_remains_one(self):
+        status, said, error = self.run_interrupted("""
+    raise RuntimeError('of its own')""")
+        self.assertEqual((status, said), (1, ''))
+        self.assertIn('RuntimeError: of its own', error)
+
+    def test_what_was_ignored_stays_ignored(self):
+        done = subprocess.run(['nohup', sys.executable, '-c', INTERRUPTED_ITSELF.format(
+            scripts=str(ROOT / 'scripts'), main="""
+    signal.raise_signal(signal.SIGHUP)
+    return 7""")], text=True, capture_output=True, timeout=LIMIT_S)
+        self.assertEqual((done.returncode, done.stdout), (7, ''))
 
 
 class Folders(unittest.TestCase):

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/address_table.h"
 
-#include "stack/interface_address.h"
-
 namespace rockhopper::stack {
 namespace {
 
@@ -24,7 +22,7 @@ bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
 
 Expected<void> AddressTable::add(const IpAddress& address, std::uint8_t prefix_length) {
   const std::uint8_t bits = address.is_ipv4() ? kIpv4Bits : kIpv6Bits;
-  if (!is_station_address(address)) {
+  if (!is_of_station(address)) {
     return fail(ErrorCode::invalid_argument, "{} is not the address of one station",
                 address.to_string());
   }

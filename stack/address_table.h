@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stack/error.h"
+#include "stack/interface_address.h"
 #include "stack/ip_address.h"
 
 namespace rockhopper::stack {
@@ -23,6 +24,9 @@ enum class AddressState : std::uint8_t {
 /// The addresses of a host with their prefixes, and a gateway for each family.
 class AddressTable {
  public:
+  /// With `loopback`, addresses of the loopback device count as those of stations.
+  explicit AddressTable(bool loopback = false) : loopback_(loopback) {}
+
   static constexpr std::size_t kLimit = 64;
 
   struct Entry {
@@ -46,6 +50,10 @@ class AddressTable {
   /// Has to be on a link of ours.
   [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
 
+  /// Whether a station may have the address, and send from it.
+  [[nodiscard]] bool is_of_station(const IpAddress& address) const {
+    return is_station_address(address) || (loopback_ && address.is_loopback());
+  }
   [[nodiscard]] bool owns(const IpAddress& address) const {
     return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
       return entry.address == address && entry.usable();
@@ -71,6 +79,7 @@ class AddressTable {
   [[nodiscard]] std::vector<Entry>& entries() { return entries_; }
 
  private:
+  bool loopback_;
   std::vector<Entry> entries_;
   std::optional<IpAddress> ipv4_gateway_;
   std::optional<IpAddress> ipv6_gateway_;

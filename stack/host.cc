@@ -63,8 +63,8 @@ Host::Host(const HostConfig& config)
 Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length,
                                  AddressUse use) {
   const IpAddress link_local = link_local_address(context_.config.mac);
-  const bool brings_link_local =
-      !address.is_ipv4() && !context_.addresses.has_ipv6() && address != link_local;
+  const bool brings_link_local = !context_.config.socket && !address.is_ipv4() &&
+                                 !context_.addresses.has_ipv6() && address != link_local;
   ROCKHOPPER_TRY(add_one_address(address, prefix_length));
   if (brings_link_local) {
     if (auto added = add_one_address(link_local, kLinkLocalPrefixLength); !added) {
@@ -177,6 +177,10 @@ Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ethe
     mac = context_.config.mac;
     return Resolution::ready;
   }
+  if (context_.config.socket) {
+    mac = context_.config.socket->mac;
+    return Resolution::ready;
+  }
   std::optional<IpAddress> next_hop = context_.addresses.next_hop(destination);
   if (!next_hop && neighbours_.state(destination) == NeighbourTable::State::permanent) {
     next_hop = destination;
@@ -225,8 +229,10 @@ void Host::build_header(Flow& flow, const rte_ether_addr& mac) const {
     header.hdr_checksum = rte_raw_cksum(&header, sizeof header);
     std::memcpy(l3, &header, sizeof header);
   }
-  const rte_udp_hdr udp{rte_cpu_to_be_16(config.source_port),
-                        rte_cpu_to_be_16(config.destination_port), 0, 0};
+  const std::uint16_t source_port =
+      context_.config.socket ? context_.config.socket->source_port : config.source_port;
+  const rte_udp_hdr udp{rte_cpu_to_be_16(source_port), rte_cpu_to_be_16(config.destination_port), 0,
+                        0};
   std::memcpy(l3 + l3_length, &udp, sizeof udp);
   flow.header_length = static_cast<std::uint8_t>(flow.l3_offset + l3_length + sizeof udp);
 }
@@ -327,7 +333,9 @@ HostDrop Host::check_addresses(const HostFrame& frame) const {
   // switches without an address ask so for members (RFC 4541, section 2.1.1).
   const bool asks_unspecified =
       (is_icmpv6 || ip.protocol == IPPROTO_IGMP) && ip.source.is_unspecified();
-  if (!is_station_address(ip.source) && !asks_unspecified) return HostDrop::ip_bad_source;
+  if (!context_.addresses.is_of_station(ip.source) && !asks_unspecified) {
+    return HostDrop::ip_bad_source;
+  }
   const bool from_us = rte_is_same_ether_addr(&frame.ethernet.source, &context_.config.mac) != 0;
   if (!from_us && owns(ip.source)) return HostDrop::ip_own_source;
   if (owns(ip.destination)) {

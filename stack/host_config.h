@@ -13,6 +13,13 @@
 
 namespace rockhopper::stack {
 
+/// Where packets go that leave through sockets of the kernel, which knows the way: nobody is asked
+/// for an address, and none is made up. Addresses may be those of the loopback device.
+struct KernelSocket {
+  rte_ether_addr mac{};           ///< of all stations
+  std::uint16_t source_port = 0;  ///< of all datagrams, whatever their flows say
+};
+
 struct HostConfig {
   rte_ether_addr mac{};
   std::uint16_t mtu = 1500;
@@ -30,6 +37,7 @@ struct HostConfig {
   /// Other hosts have this MAC address and the same IP addresses: a frame from there to a group is
   /// one of theirs, or the copy of an own one that a member of the group is to get.
   bool shared_mac = false;
+  std::optional<KernelSocket> socket{};
   std::uint64_t seed = 1;  ///< for jitter
   std::uint32_t neighbour_limit = 4096;
   DropObserver* drop_observer = nullptr;  ///< not owned; may be null

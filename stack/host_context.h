@@ -18,7 +18,10 @@ namespace rockhopper::stack {
 /// What the protocols of a host have in common. The host owns it and outlives them.
 struct HostContext {
   explicit HostContext(const HostConfig& host_config)
-      : config(host_config), timers(kTickNs), sender(config, counters) {}
+      : config(host_config),
+        timers(kTickNs),
+        addresses(config.socket.has_value()),
+        sender(config, counters) {}
   HostContext(const HostContext&) = delete;
   HostContext& operator=(const HostContext&) = delete;
   ~HostContext() = default;

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "apps/common/idle.h"
+#include "apps/node/kernel_addresses.h"
 #include "roce/pkey_table.h"
 #include "roce/random.h"
 #include "stack/net/learning_switch.h"
@@ -22,6 +23,8 @@ constexpr int kMemifLinksMax = stack::net::kPortsMax - 1;
 
 /// What --device calls a segment of shared memory.
 constexpr std::string_view kSegment = "segment";
+/// And sockets of the kernel.
+constexpr std::string_view kUdp = "udp";
 
 /// IPv4 and IPv6 addresses of the two ends of a link without --ip.
 std::vector<InterfaceAddress> default_addresses(Role role) {
@@ -58,13 +61,14 @@ void add_endpoint_options(OptionSet app, EndpointOptions& options,
   const OptionSet network = app.group("Network");
   network.add_option(device_names + " DEVARGS|ID", options.device,
                      "DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
-                     "that the EAL has found, or a port number; or segment: shared memory with all "
-                     "programs of this user. Default: a memif link, or port 0 with EAL arguments");
+                     "that the EAL has found, or a port number; segment: shared memory with all "
+                     "programs of this user; or udp: sockets of the kernel on port 4791. Default: "
+                     "a memif link, or port 0 with EAL arguments");
   network
       .add_option(
           "--ip ADDR/LEN", options.ip,
           "own address, IPv4 or IPv6; may be repeated. Default: 10.42.0.1/24 and fd42::1/64 "
-          "for a server and at a segment, .2 for a client")
+          "for a server and at a segment, .2 for a client; with udp, those of this machine")
       .one_value_each();
   network.add_option("--gateway ADDR", options.gateway, "next hop for other networks");
   network.add_option("--vlan ID", options.vlan, "send and take frames with this VLAN id only")
@@ -200,6 +204,35 @@ Expected<void> set_priorities(const EndpointOptions& options, EndpointConfig& co
   return {};
 }
 
+/// The addresses of this machine, unless some of them are chosen, and what fits their interfaces.
+/// The kernel knows their prefixes, and those of the loopback device will do.
+Expected<void> set_kernel_addresses(const std::vector<std::string>& texts, EndpointConfig& config) {
+  for (const std::string& text : texts) {
+    const auto address = stack::IpAddress::parse(text.substr(0, text.find('/')));
+    if (!address) return fail(ErrorCode::invalid_argument, "--ip {}: not an IP address", text);
+    config.addresses.push_back({*address, 0});
+  }
+  if (config.addresses.empty()) {
+    for (const DeviceAddress& own : kernel_addresses()) {
+      // One of those is of no use without its interface.
+      if (!own.address.is_ipv4() && own.address.is_link_local()) continue;
+      config.addresses.push_back({own.address, 0});
+    }
+  }
+  if (config.addresses.empty()) {
+    return fail(ErrorCode::not_found,
+                "--device udp: no interface has an address but the loopback device; --ip "
+                "127.0.0.1 takes that");
+  }
+  std::uint32_t mtu = kMemifMtu;
+  for (const InterfaceAddress& own : config.addresses) {
+    const std::uint32_t found = interface_mtu(own.address);
+    if (found != 0) mtu = std::min(mtu, found);
+  }
+  config.mtu = static_cast<std::uint16_t>(mtu);
+  return {};
+}
+
 /// Where the packets go: the device that the user names, a port of his EAL, or a memif link.
 Expected<NodePort> make_port(const EndpointOptions& options, const EndpointUse& use) {
   const bool memif_given = options.memif_role || !options.memif_socket.empty();
@@ -212,6 +245,14 @@ Expected<NodePort> make_port(const EndpointOptions& options, const EndpointUse& 
     return fail(ErrorCode::invalid_argument, "--memif-links is for the server of a memif socket");
   }
   if (options.device == kSegment) return SegmentPort{};
+  if (options.device == kUdp) {
+    if (!options.gateway.empty() || options.vlan || options.priority_tags) {
+      return fail(ErrorCode::invalid_argument,
+                  "--gateway, --vlan and --priority-tags exclude --device udp, whose packets the "
+                  "kernel sends");
+    }
+    return UdpPort{};
+  }
   if (!device) return MemifPort{.memif = memif, .links = options.memif_links};
   return DevicePort{options.device.empty() ? "0" : options.device};
 }
@@ -222,14 +263,19 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
                                               const EndpointUse& use) {
   EndpointConfig config;
   ROCKHOPPER_TRY(config.port, make_port(options, use));
-  config.mtu = options.link_mtu.value_or(
-      std::max(mtu_of(config), static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
-
-  ROCKHOPPER_TRY(auto addresses, parse_addresses(options.ip));
-  // All programs at a segment are one port, with its addresses.
-  const bool segment = std::holds_alternative<SegmentPort>(config.port);
-  config.addresses = addresses.empty() ? default_addresses(segment ? Role::server : use.role)
-                                       : std::move(addresses);
+  if (std::holds_alternative<UdpPort>(config.port)) {
+    ROCKHOPPER_TRY(set_kernel_addresses(options.ip, config));
+  } else {
+    ROCKHOPPER_TRY(config.addresses, parse_addresses(options.ip));
+    config.mtu =
+        std::max(mtu_of(config), static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead));
+  }
+  if (config.addresses.empty()) {
+    // All programs at a segment are one port, with its addresses.
+    const bool segment = std::holds_alternative<SegmentPort>(config.port);
+    config.addresses = default_addresses(segment ? Role::server : use.role);
+  }
+  config.mtu = options.link_mtu.value_or(config.mtu);
   if (!options.gateway.empty()) {
     config.gateway = stack::IpAddress::parse(options.gateway);
     if (!config.gateway) {
@@ -259,6 +305,11 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
 
 Expected<void> check_path_mtu(std::uint16_t path_mtu, const EndpointConfig& config) {
   if (path_mtu + kPathMtuOverhead <= config.mtu) return {};
+  if (std::holds_alternative<UdpPort>(config.port)) {
+    return fail(ErrorCode::invalid_argument,
+                "path MTU {} needs interfaces with an MTU of {} or more, see ip link", path_mtu,
+                path_mtu + kPathMtuOverhead);
+  }
   return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more", path_mtu,
               path_mtu + kPathMtuOverhead);
 }

@@ -62,8 +62,7 @@ Expected<std::unique_ptr<Node>> Node::open(NodeConfig config) {
                        .packet_pool = node->config_.packet_pool}));
   if (node->links_->qpns() != nullptr) node->config_.engine.qpns = node->links_->qpns();
   ROCKHOPPER_TRY(node->make_shards());
-  const bool at_port = !node->links_->ports().empty() || node->links_->qpns() != nullptr;
-  if (at_port || !node->config_.name.empty()) {
+  if (!node->links_->name().empty() || !node->config_.name.empty()) {
     for (NamedCounters& group : node->counters()) {
       ROCKHOPPER_TRY(node->publish(std::move(group)));
     }
@@ -90,6 +89,7 @@ Expected<void> Node::make_shards() {
     ROCKHOPPER_TRY(auto made,
                    Shard::create(config_, {.link = none != nullptr ? nullptr : &links_->link(index),
                                            .mac = mac_,
+                                           .socket = links_->socket_end(),
                                            .mtu = mtu_of(config_),
                                            .ipv4_checksum_offload = links_->ipv4_checksum_offload(),
                                            .packet_pool = config_.packet_pool,

@@ -58,6 +58,10 @@ struct SegmentPort {
   std::string directory{};
 };
 
+/// Ordinary UDP sockets, which need no right: the kernel finds the way. The node's addresses are of
+/// this machine's interfaces, and no other program has UDP port 4791 of them.
+struct UdpPort {};
+
 /// Links from outside, one for each shard: of a simulated network, of a cable between two nodes of
 /// a process, or the queues of a port. They are not owned.
 struct LinkPort {
@@ -72,7 +76,7 @@ struct NoPort {
 };
 
 /// Where a node's packets go to and come from.
-using NodePort = std::variant<MemifPort, DevicePort, SegmentPort, LinkPort, NoPort>;
+using NodePort = std::variant<MemifPort, DevicePort, SegmentPort, UdpPort, LinkPort, NoPort>;
 
 /// Largest IP packet of a memif link or a segment without NodeConfig::mtu: a path MTU of 4096 fits.
 inline constexpr std::uint16_t kMemifMtu = 4300;
@@ -80,22 +84,22 @@ inline constexpr std::uint16_t kMemifMtu = 4300;
 /// What a node is made of. Nothing but a port and an address is needed.
 struct NodeConfig {
   NodePort port = MemifPort{};
-  /// Largest IP packet in bytes. 0: of memif and segments kMemifMtu, of a device 1500, of links
-  /// what they say.
+  /// Largest IP packet in bytes. 0: of memif and segments kMemifMtu, of a device and UDP 1500, of
+  /// links what they say.
   std::uint16_t mtu = 0;
   /// The node's addresses: in this order its GID table. Used at once, without a probe.
   std::vector<InterfaceAddress> addresses{};
   std::optional<stack::IpAddress> gateway{};
   std::vector<StaticNeighbour> neighbours{};
   /// Engines, each with a queue of the port and an lcore of its own: a power of two up to
-  /// stack::kShardsMax. Several exclude `pcap`, `faults`, `packet_trace` and a segment.
+  /// stack::kShardsMax. Several exclude `pcap`, `faults`, `packet_trace`, a segment and UDP.
   std::uint16_t shards = 1;
 
   /// Further settings of each shard's host and engine. The node sets what follows from its other
-  /// parts: `mac`, `mtu`, `ipv4_checksum_offload`, `host`, `shards`, `shard`, `qpns` of a segment,
-  /// and `silent` of all shards but the first; and, where these are null, `packet_pool`, `random`
-  /// and `drop_observer`. A generator that is given serves all shards, so they have to be on one
-  /// thread then.
+  /// parts: `mac`, `mtu`, `ipv4_checksum_offload`, `socket`, `host`, `shards`, `shard`, `qpns` of a
+  /// segment, and `silent` of all shards but the first and of UDP; and, where these are null,
+  /// `packet_pool`, `random` and `drop_observer`. A generator that is given serves all shards, so
+  /// they have to be on one thread then.
   stack::HostConfig host{};
   roce::EngineConfig engine{};
   /// Dynamic connections on each shard; they can be opened later too.

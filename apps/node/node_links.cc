@@ -11,6 +11,7 @@
 
 #include "apps/node/pause.h"
 #include "roce/random.h"
+#include "roce/wire/identification.h"
 #include "stack/memif.h"
 #include "stack/time_units.h"
 
@@ -20,7 +21,7 @@ namespace {
 /// In the output queues of the others, and in its ring.
 constexpr std::uint32_t kMbufsPerSwitchedLink = 4096;
 /// Those that an engine may hold, and a burst.
-constexpr std::uint32_t kMbufsOfSegment = 8191;
+constexpr std::uint32_t kMbufsForArrivals = 8191;
 constexpr std::uint64_t kFirstWaitMs = 20;
 constexpr std::uint64_t kLongestWaitMs = 500;
 
@@ -97,6 +98,7 @@ Expected<void> NodeLinks::open_ports(const NodeConfig& config, const stack::Cloc
   if (const auto* segment = std::get_if<SegmentPort>(&config.port); segment != nullptr) {
     return open_segment(config, *segment);
   }
+  if (std::holds_alternative<UdpPort>(config.port)) return open_udp(config);
   if (const auto* links = std::get_if<LinkPort>(&config.port); links != nullptr) {
     return take_links(config, *links);
   }
@@ -154,11 +156,31 @@ Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort
 
 Expected<void> NodeLinks::open_segment(const NodeConfig& config, const SegmentPort& port) {
   if (config.shards > 1) return fail(ErrorCode::unsupported, "a node at a segment has one shard");
-  ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create({.size = kMbufsOfSegment,
-                                                     .data_room = data_room(config),
-                                                     .of_this_process = true}));
+  ROCKHOPPER_TRY(make_pool_for_arrivals(config));
   ROCKHOPPER_TRY(segment_, SegmentEnd::open(port.directory, mtu_of(config), own_pool_.get()));
   links_ = {&segment_->link()};
+  return {};
+}
+
+Expected<void> NodeLinks::open_udp(const NodeConfig& config) {
+  if (config.shards > 1) return fail(ErrorCode::unsupported, "a node at UDP sockets has one shard");
+  ROCKHOPPER_TRY(make_pool_for_arrivals(config));
+  stack::UdpLinkConfig link{.pool = own_pool_.get(),
+                            .mtu = mtu_of(config),
+                            .seed = roce::SystemRandom().next(),
+                            .identification = &wire::identification_of};
+  for (const InterfaceAddress& own : config.addresses) {
+    link.addresses.push_back(own.address);
+  }
+  ROCKHOPPER_TRY(udp_, stack::UdpLink::open(link));
+  links_ = {udp_.get()};
+  return {};
+}
+
+Expected<void> NodeLinks::make_pool_for_arrivals(const NodeConfig& config) {
+  ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create({.size = kMbufsForArrivals,
+                                                     .data_room = data_room(config),
+                                                     .of_this_process = true}));
   return {};
 }
 
@@ -220,12 +242,18 @@ Expected<void> NodeLinks::wrap(const NodeConfig& config, const Place& place) {
 
 std::string NodeLinks::name() const {
   if (!ports_.empty()) return ports_.front()->name();
+  if (udp_ != nullptr) return "udp";
   return segment_ != nullptr ? "segment" : "";
 }
 
 bool NodeLinks::up() const {
   if (switch_ != nullptr) return switch_->any_up();
   return ports_.empty() || ports_.front()->link_up();
+}
+
+std::optional<stack::KernelSocket> NodeLinks::socket_end() const {
+  if (udp_ == nullptr) return std::nullopt;
+  return udp_->socket_end();
 }
 
 void NodeLinks::receive_groups(std::span<const rte_ether_addr> macs) {
@@ -258,6 +286,11 @@ Traffic NodeLinks::traffic() const {
     all = {counters.tx_frames.value(), counters.rx_frames.value(), counters.tx_bytes.value(),
            counters.rx_bytes.value()};
   }
+  if (udp_ != nullptr) {
+    const auto& counters = udp_->counters();
+    all = {counters.tx_packets.value(), counters.rx_packets.value(), counters.tx_bytes.value(),
+           counters.rx_bytes.value()};
+  }
   return all;
 }
 
@@ -279,6 +312,7 @@ std::vector<NamedCounters> NodeLinks::counters() const {
     }
   }
   if (segment_ != nullptr) all.push_back(NamedCounters::of("segment", segment_->link()));
+  if (udp_ != nullptr) all.push_back(NamedCounters::of("udp", *udp_));
   for (std::size_t shard = 0; shard < shard_links_.size(); ++shard) {
     all.push_back(NamedCounters::of(fmt::format("shard{}", shard), *shard_links_[shard]));
   }

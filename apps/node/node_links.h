@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "stack/switched_link.h"
 #include "stack/telemetry.h"
 #include "stack/tracer.h"
+#include "stack/udp_link.h"
 
 namespace rockhopper {
 
@@ -81,10 +83,10 @@ class NodeLinks {
   /// False: the node's packets are moved by its caller.
   [[nodiscard]] bool any() const { return !links_.empty(); }
 
-  /// What messages call the way to the outside: the first port's name, or "segment"; of links from
-  /// outside nothing.
+  /// What messages call the way to the outside: the first port's name, "segment" or "udp"; of links
+  /// from outside nothing.
   [[nodiscard]] std::string name() const;
-  /// Links from outside are always up, and so is a segment.
+  /// Links from outside are always up, and so are a segment and UDP.
   [[nodiscard]] bool up() const;
   /// Makes the ports receive frames to these groups alone, where they can.
   void receive_groups(std::span<const rte_ether_addr> macs);
@@ -92,15 +94,17 @@ class NodeLinks {
   [[nodiscard]] bool ipv4_checksum_offload() const;
   /// The capture, which notes the reasons of drops; null without one.
   [[nodiscard]] stack::PcapWriter* capture() const { return pcap_.get(); }
+  /// What a host at UDP sockets has to know; nothing elsewhere.
+  [[nodiscard]] std::optional<stack::KernelSocket> socket_end() const;
   /// What the engine has to ask for the numbers of its queue pairs; null: nothing.
   [[nodiscard]] roce::QpnAllocator* qpns() const { return segment_.get(); }
-  /// Empty with links from outside, and with a segment.
+  /// Empty with links from outside, with a segment and with UDP.
   [[nodiscard]] std::span<const std::unique_ptr<stack::Port>> ports() const { return ports_; }
   [[nodiscard]] const stack::ShardLink& shard_link(std::uint16_t shard) const {
     return *shard_links_.at(shard);
   }
   [[nodiscard]] std::vector<NamedCounters> counters() const;
-  /// What the ports' first queues count, or the segment. Any thread.
+  /// What the ports' first queues count, the segment or UDP. Any thread.
   [[nodiscard]] Traffic traffic() const;
 
  private:
@@ -112,6 +116,8 @@ class NodeLinks {
                                               const stack::Clock& clock);
   [[nodiscard]] Expected<void> open_device(const NodeConfig& config, const DevicePort& port);
   [[nodiscard]] Expected<void> open_segment(const NodeConfig& config, const SegmentPort& port);
+  [[nodiscard]] Expected<void> open_udp(const NodeConfig& config);
+  [[nodiscard]] Expected<void> make_pool_for_arrivals(const NodeConfig& config);
   [[nodiscard]] Expected<void> take_links(const NodeConfig& config, const LinkPort& port);
   void use_queues_of(stack::Port& port);
   [[nodiscard]] Expected<void> steer(std::uint16_t shards);
@@ -119,10 +125,11 @@ class NodeLinks {
 
   // In order of construction; destroyed from the end on.
   stack::MbufPool own_pool_;  ///< of several ports, as packets of one are in others' rings; of a
-                              ///< segment, for what arrives
+                              ///< segment or UDP, for what arrives
   std::vector<std::unique_ptr<stack::Port>> ports_;
   std::unique_ptr<stack::SwitchedLink> switch_;  ///< of several ports
   std::unique_ptr<SegmentEnd> segment_;
+  std::unique_ptr<stack::UdpLink> udp_;
   std::unique_ptr<stack::ShardRings> rings_;  ///< of several shards, as the next two
   std::unique_ptr<roce::QpnSteering> steering_;
   std::vector<std::unique_ptr<stack::ShardLink>> shard_links_;

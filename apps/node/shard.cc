@@ -23,6 +23,10 @@ Expected<void> Shard::make_host(const NodeConfig& config, const Place& place) {
   host.ipv4_checksum_offload = place.ipv4_checksum_offload;
   // One of the shards answers the neighbours for all.
   host.silent = host.silent || place.index > 0;
+  if (place.socket) {
+    host.silent = true;
+    host.socket = place.socket;
+  }
   if (host.packet_pool == nullptr) host.packet_pool = place.packet_pool;
   if (host.drop_observer == nullptr) host.drop_observer = place.drop_observer;
   ROCKHOPPER_TRY(host_, stack::Host::create(host));

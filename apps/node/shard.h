@@ -29,6 +29,7 @@ class Shard {
   struct Place {
     stack::Link* link = nullptr;  ///< null: there is no worker, and `mac` and `mtu` count
     rte_ether_addr mac{};
+    std::optional<stack::KernelSocket> socket{};
     std::uint16_t mtu = 0;
     bool ipv4_checksum_offload = false;
     rte_mempool* packet_pool = nullptr;

@@ -5,9 +5,10 @@
 import dataclasses
 import hashlib
 import ipaddress
-import os
+import json
 import pathlib
 import stat
+import subprocess
 
 from .errors import UsageError
 
@@ -33,6 +34,16 @@ SETTINGS = {  # of each device, below /proc/sys/net
     "ipv6/neigh/%s/retrans_time_ms": 100,
     "ipv6/neigh/%s/mcast_solicit": 20,
 }
+
+
+def _is_tap(name):
+    """In this network namespace, of which /sys may not be."""
+    shown = subprocess.run(["ip", "-json", "-details", "link", "show", "dev", name],
+                           capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        return False
+    information = json.loads(shown.stdout)[0].get("linkinfo", {})
+    return information.get("info_kind") == "tun" and information["info_data"].get("type") == "tap"
 
 
 @dataclasses.dataclass
@@ -103,7 +114,7 @@ class Link:
             path = pathlib.Path(self.target)
             if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
                 raise UsageError(f"no vhost-user socket at {path}: start the DPDK process first")
-        if self.kind == "tap" and not os.path.exists(f"/sys/class/net/{self.target}/tun_flags"):
+        if self.kind == "tap" and not _is_tap(self.target):
             raise UsageError(f"no tap interface {self.target}: ip tuntap add {self.target} mode tap")
 
     def qemu_arguments(self, name, directory):

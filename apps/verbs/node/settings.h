@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/verbs/node/kernel_addresses.h"
+#include "apps/node/kernel_addresses.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
 

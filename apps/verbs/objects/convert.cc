@@ -7,7 +7,7 @@
 
 #include <arpa/inet.h>
 
-#include "apps/verbs/node/kernel_addresses.h"
+#include "apps/verbs/node/lid.h"
 #include "stack/address_table.h"
 
 namespace rockhopper::verbs {

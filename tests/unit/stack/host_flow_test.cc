@@ -50,6 +50,46 @@ TEST_F(HostFlow, Ipv4HeadersAreComplete) {
   }
 }
 
+TEST_F(HostFlow, AtSocketsOfTheKernelNobodyIsAskedForAnAddress) {
+  HostConfig config = default_config();
+  config.silent = true;
+  config.socket = KernelSocket{.mac = mac(kPeerMac), .source_port = 0xd001};
+  create(config);
+  // The kernel has the ways to all of these, and the node may be at its loopback device.
+  EXPECT_TRUE(host_->add_address(address("127.1.2.3"), 0));
+  EXPECT_TRUE(host_->owns(address("127.1.2.3")));
+  for (const char* destination : {kPeer4, "198.51.100.9", "127.9.9.9"}) {
+    Flow flow = flow_to(kPeer4);
+    flow.config.destination = address(destination);
+    EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready) << destination;
+    EXPECT_EQ(encapsulated(flow, Bytes(20, 1)),
+              ethernet(kPeerMac, kOurMac, kIpv4,
+                       ip_packet(kUs4, destination, IPPROTO_UDP, udp(0xd001, kPort, Bytes(20, 1)),
+                                 {.traffic_class = flow.config.traffic_class,
+                                  .hop_limit = flow.config.hop_limit})));
+  }
+  EXPECT_TRUE(sent().empty());
+  receive(ethernet(kOurMac, kPeerMac, kIpv4,
+                   ip_packet("127.9.9.9", "127.1.2.3", IPPROTO_UDP, udp(0xc000, kPort, Bytes(5)))));
+  EXPECT_EQ(counter("ip_bad_source"), 0u);
+  EXPECT_EQ(counter("rx_udp_datagrams"), 1u);
+}
+
+TEST_F(HostFlow, AtSocketsOfTheKernelNoAddressIsMadeUp) {
+  HostConfig config = default_config();
+  config.silent = true;
+  config.socket = KernelSocket{.mac = mac(kPeerMac), .source_port = 0xd001};
+  auto host = Host::create(config);
+  ASSERT_TRUE(host);
+  ASSERT_TRUE((*host)->add_address(address(kUs6), 64));
+  EXPECT_TRUE((*host)->address_at(0));
+  EXPECT_FALSE((*host)->address_at(1)) << "no link-local one of a MAC that nobody has";
+}
+
+TEST_F(HostFlow, ElsewhereLoopbackAddressesAreRefused) {
+  EXPECT_FALSE(host_->add_address(address("127.1.2.3"), 8));
+}
+
 TEST_F(HostFlow, Ipv6HeadersAreComplete) {
   add_peers();
   const Flow flow = ready_flow(kPeer6);

@@ -8,7 +8,7 @@
 
 #include "stack/ip_address.h"
 
-namespace rockhopper::verbs {
+namespace rockhopper {
 
 /// An address of the device: an entry of its GID table.
 struct DeviceAddress {
@@ -17,16 +17,13 @@ struct DeviceAddress {
   std::uint32_t interface_index = 0;  ///< of the kernel's interface; 0: there is none
 };
 
-/// A port on Ethernet has no LID. Programs that know nothing else (qperf, ping-pongs without `-g`)
-/// get the last 16 bits of its first IPv4 address, which tell the hosts of a network apart.
-[[nodiscard]] inline std::uint16_t lid_of(const stack::IpAddress& ipv4) {
-  return static_cast<std::uint16_t>(ipv4.ipv4());
-}
-
 /// The addresses that this network namespace's interfaces have now, those of the loopback device
 /// excepted: IPv4 before IPv6 before link-local ones, and among these the interface of the default
 /// route first. May be empty.
 [[nodiscard]] std::vector<DeviceAddress> kernel_addresses();
+
+/// Largest IP packet of the interface that has the address now, in bytes; 0 if none has.
+[[nodiscard]] std::uint32_t interface_mtu(const stack::IpAddress& address);
 
 /// The kernel's interface that has the address now; 0 if none has.
 [[nodiscard]] std::uint32_t interface_of(const stack::IpAddress& address);
@@ -34,4 +31,4 @@ struct DeviceAddress {
 /// What the kernel calls the address's interface now; "" if there is none.
 [[nodiscard]] std::string interface_name(const DeviceAddress& address);
 
-}  // namespace rockhopper::verbs
+}  // namespace rockhopper

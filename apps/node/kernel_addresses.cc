@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/verbs/node/kernel_addresses.h"
+#include "apps/node/kernel_addresses.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,8 +13,12 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
-namespace rockhopper::verbs {
+#include "stack/descriptor.h"
+
+namespace rockhopper {
 namespace {
 
 /// Returns the name of the interface of the IPv4 default route; empty if there is none.
@@ -83,6 +87,7 @@ std::vector<DeviceAddress> kernel_addresses() {
   });
   std::ranges::stable_sort(ranked, {}, &Ranked::rank);
   std::vector<DeviceAddress> addresses;
+  addresses.reserve(ranked.size());
   for (const Ranked& each : ranked) {
     addresses.push_back(each.address);
   }
@@ -97,6 +102,20 @@ std::uint32_t interface_of(const stack::IpAddress& address) {
   return index;
 }
 
+std::uint32_t interface_mtu(const stack::IpAddress& address) {
+  std::uint32_t mtu = 0;
+  for_each_address([&](const DeviceAddress& found, const ifaddrs& entry) {
+    if (mtu != 0 || found.address != address) return;
+    const stack::Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    std::strncpy(request.ifr_name, entry.ifa_name, sizeof request.ifr_name - 1);
+    if (::ioctl(socket.fd(), SIOCGIFMTU, &request) == 0) {
+      mtu = static_cast<std::uint32_t>(request.ifr_mtu);
+    }
+  });
+  return mtu;
+}
+
 std::string interface_name(const DeviceAddress& address) {
   char name[IF_NAMESIZE];
   return address.interface_index != 0 && if_indextoname(address.interface_index, name) != nullptr
@@ -104,4 +123,4 @@ std::string interface_name(const DeviceAddress& address) {
              : "";
 }
 
-}  // namespace rockhopper::verbs
+}  // namespace rockhopper

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Programs over UDP sockets (--device udp) against the kernel's Soft-RoCE, with no right at all: in
+a network namespace that any user may make, whose kernel has a tap device to the guest."""
+
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import lab
+from testing.standstill import RepeatedTest
+
+PROGRAMS = lab.BUILD / 'apps'
+RXE_GUEST = lab.ROOT / 'scripts/rxe-guest'
+LIMIT_S = 300
+MTU = 4300
+OURS = {4: '10.42.0.1', 6: 'fd42::1'}
+GUESTS = {4: '10.42.0.2', 6: 'fd42::2'}
+NAME = f'udp-{os.getpid()}'
+
+ports = itertools.count(18600)  # of the namespace and of the guest, which have no others
+
+
+def setUpModule():
+    """The namespaces, whose only process waits for the end of its input; then the guest."""
+    global _holder, _folder
+    _folder = tempfile.TemporaryDirectory(prefix='rockhopper-')
+    unittest.addModuleCleanup(_folder.cleanup)
+    _holder = subprocess.Popen(
+        ['unshare', '--user', '--map-root-user', '--net', 'sh', '-c',
+         f'ip link set lo up && ip tuntap add tap0 mode tap && ip link set tap0 mtu {MTU} up && '
+         f'ip address add {OURS[4]}/24 dev tap0 && ip address add {OURS[6]}/64 dev tap0 nodad && '
+         'echo ready && exec cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    unittest.addModuleCleanup(_holder.communicate)
+    if _holder.stdout.readline() != 'ready\n':
+        raise unittest.SkipTest(f'no namespaces of a user here: {_holder.communicate()[1].strip()}')
+    started = subprocess.run(
+        [*inside(), sys.executable, RXE_GUEST, 'start', NAME, '--owner', str(os.getpid()), '--link',
+         f'tap=tap0,mtu={MTU},ip={GUESTS[4]}/24,ip={GUESTS[6]}/64'],
+        capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if started.returncode != 0:
+        raise unittest.SkipTest(f'no guest: {started.stderr.strip()}')
+    unittest.addModuleCleanup(subprocess.run, [*inside(), sys.executable, RXE_GUEST, 'stop', NAME], check=True)
+
+
+def inside():
+    return ['nsenter', '--target', str(_holder.pid), '--user', '--net', '--preserve-credentials']
+
+
+def in_guest():
+    return [*inside(), sys.executable, RXE_GUEST, 'exec', NAME, '--']
+
+
+class SoftRoce(RepeatedTest):
+    def start(self, name, command):
+        process = lab.Process([*map(str, command)], _folder.name, f'{next(ports)}-{name}')
+        self.addCleanup(process.__exit__, None, None, None)
+        return process
+
+    def ours(self, program, *arguments):
+        return self.start(program, [*inside(), PROGRAMS / program, '--device', 'udp', '--idle', 'sleep',
+                                    *arguments])
+
+    def theirs(self, command):
+        return self.start('guest', [*in_guest(), command])
+
+    @staticmethod
+    def wait_for_port(command, port):
+        """Until a program listens on the TCP port where `command` starts a shell."""
+        subprocess.run([*command, f"for i in $(seq 600); do grep -q ':{port:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6 "
+                                  "&& exit 0; sleep 0.1; done; exit 1"], check=True, timeout=LIMIT_S)
+
+    def assert_judged(self, capture):
+        """What we sent keeps the rules, and tshark reads it all."""
+        ends = [word for address in OURS.values() for word in ('--endpoint', address)]
+        for judge in ([lab.CHECKER, *ends, '--queued', str(lab.BURST)], [lab.TSHARK]):
+            done = subprocess.run([sys.executable, *judge, capture], capture_output=True, text=True,
+                                  check=False, timeout=LIMIT_S)
+            self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
+
+    def run_both(self, first, second):
+        for process in (second, first):
+            self.assertEqual(process.wait(), 0, second.said() + first.said())
+
+    def test_ping_pong(self):
+        for family, we_serve in itertools.product((4, 6), (True, False)):
+            with self.subTest(ip=family, we_serve=we_serve):
+                port = next(ports)
+                capture = pathlib.Path(_folder.name, f'{port}.pcapng')
+                # The guest's table begins with a link-local address. Its programs meet over IPv4.
+                stock = f'ibv_rc_pingpong -d rxe0 -g {1 if family == 4 else 2} -p {port} -s 9000 -n 200 -c'
+                own = ('-c', '-g', 0 if family == 4 else 1, '-p', port, '-s', 9000, '-n', 200, '--pcap', capture)
+                if we_serve:
+                    server = self.ours('rh-pingpong', *own)
+                    self.wait_for_port([*inside(), 'sh', '-c'], port)
+                    client = self.theirs(f'{stock} {OURS[4]}')
+                else:
+                    server = self.theirs(stock)
+                    self.wait_for_port(in_guest(), port)
+                    client = self.ours('rh-pingpong', *own, GUESTS[4])
+                self.run_both(server, client)
+                self.assert_judged(capture)
+
+    def test_the_connection_manager(self):
+        for family in (4, 6):
+            with self.subTest(ip=family):
+                port = next(ports)
+                capture = pathlib.Path(_folder.name, f'{port}.pcapng')
+                server = self.ours('rh-cm', '-V', '-C', 50, '-S', 3000, '-p', port, '--pcap', capture)
+                server.wait_for(lambda: 'listening on port' in server.err.read_text())
+                client = self.theirs(f'rping -c -a {OURS[family]} -p {port} -V -C 50 -S 3000')
+                self.run_both(server, client)
+                self.assert_judged(capture)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)

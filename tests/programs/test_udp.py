@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Programs over ordinary UDP sockets (--device udp): on one machine, and on two hosts, which are
+network namespaces that any user may make."""
+
+import pathlib
+import random
+import subprocess
+import unittest
+
+import support
+from support import LIMIT_S, LOSSY, wait_until
+
+MTU = 4200
+ADDRESSES = {4: ('10.7.0.1', '10.7.0.2'), 6: ('fd07::1', 'fd07::2')}
+
+
+def loopback_addresses():
+    """Two that no test beside this one has: the port is always the same."""
+    network = f'127.{random.randrange(1, 255)}.{random.randrange(256)}'
+    host = random.randrange(1, 254)
+    return f'{network}.{host}', f'{network}.{host + 1}'
+
+
+class OneMachine(support.ProgramTest):
+    def start_pair(self, program, *common, server=(), client=(), family=4):
+        del family
+        self.ends = loopback_addresses()
+        common = ('--device', 'udp', *common)
+        server_process, port = self.start_server(program, *common, '--ip', self.ends[0], *server)
+        client_process = self.start(program, '-p', port, *common, '--ip', self.ends[1], *client,
+                                    'localhost')
+        return server_process, client_process
+
+    def test_each_transport(self):
+        for transport in ('rc', 'uc', 'ud', 'srq', 'dc'):
+            for size in (1, 4096, 100_000):
+                if transport == 'ud' and size > 4096:
+                    continue
+                with self.subTest(transport=transport, size=size):
+                    more = ('-m', 4096) if transport == 'ud' else ()
+                    ends = self.run_pair('rh-pingpong', '-c', '-s', size, '-n', 200,
+                                         '--transport', transport, *more)
+                    self.assertEqual([end['local']['gid'] for end in ends], list(self.ends))
+
+    def test_operations(self):
+        for operation in ('send', 'write', 'read', 'faa', 'lock'):
+            with self.subTest(operation=operation):
+                ends = self.run_pair('rh-perf', '--op', operation, '-n', 500)
+                self.assert_versions('rh-perf', ends)
+
+    def test_captures(self):
+        captures = [self.lab.path(f'{end}.pcapng') for end in ('server', 'client')]
+        self.run_pair('rh-pingpong', '-c', '-s', 9000, '-n', 300, '--tclass', 104,
+                      server=('--pcap', captures[0]), client=('--pcap', captures[1]))
+        for capture in captures:
+            self.assertGreater(self.checked(capture)['judged_packets'], 2 * 300 * 3)
+            for packet in support.roce_packets(capture):
+                self.assertGreaterEqual(packet.src_port, 0xC000)
+
+    def test_faults(self):
+        self.run_pair('rh-pingpong', '-c', '-s', 9000, '-n', 300,
+                      client=('--faults', 'loss=2%,dup=2%,reorder=2%:1ms'))
+
+    def test_the_connection_manager(self):
+        ends = loopback_addresses()
+        server = self.start('rh-cm', '-V', '-C', 10, '--device', 'udp', '--ip', ends[0])
+        wait_until(lambda: self.has_port(ends[0]), LIMIT_S, 'the server has its port')
+        client = self.start('rh-cm', '-V', '-C', 10, '--device', 'udp', '--ip', ends[1], ends[0])
+        for process in (client, server):
+            self.assert_status(process, 0)
+
+    @staticmethod
+    def has_port(address):
+        number = bytes(map(int, address.split('.')))[::-1].hex().upper()
+        return f'{number}:{4791:04X}' in pathlib.Path('/proc/net/udp').read_text(encoding='ascii')
+
+    def test_a_port_that_another_program_has(self):
+        address = loopback_addresses()[0]
+        self.start_server('rh-pingpong', '--device', 'udp', '--ip', address)
+        second = self.run_program('rh-pingpong', '--device', 'udp', '--ip', address)
+        self.assert_failed(second, f'UDP port 4791 of {address} is in use: by another program')
+
+    def test_an_address_that_no_interface_has(self):
+        process = self.run_program('rh-pingpong', '--device', 'udp', '--ip', '192.0.2.7/24')
+        self.assert_failed(process, '192.0.2.7 is no address of this machine')
+
+    def test_options_that_are_the_kernels_affair(self):
+        for option in (('--gateway', '127.0.0.9'), ('--vlan', 7), ('--priority-tags',)):
+            process = self.run_program('rh-pingpong', '--device', 'udp', '--ip', '127.0.0.1', *option)
+            self.assert_status(process, 2)
+            self.assertIn('exclude --device udp', process.messages())
+
+
+class TwoHosts(support.ProgramTest):
+    """Joined by a veth pair, in a user namespace: no right is needed."""
+
+    def setUp(self):
+        super().setUp()
+        made = subprocess.run(['unshare', '--user', '--map-root-user', '--net', 'ip', 'link', 'add',
+                               'one', 'type', 'veth', 'peer', 'name', 'two'],
+                              capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise unittest.SkipTest(f'no namespaces of a user here: {made.stderr.strip()}')
+        self.hosts = [self.hold('unshare', '--user', '--map-root-user', '--net')]
+        self.hosts.append(self.hold(*self.inside(0), 'unshare', '--net'))
+        self.at(0, f'ip link add eth0 mtu {MTU} type veth peer name eth0 mtu {MTU} '
+                   f'netns {self.hosts[1].child.pid}')
+        for number in (0, 1):
+            self.at(number, 'ip link set lo up; ip link set eth0 up; '
+                            f'ip address add {ADDRESSES[4][number]}/24 dev eth0; '
+                            f'ip address add {ADDRESSES[6][number]}/64 dev eth0 nodad')
+
+    def hold(self, *command):
+        """A process in namespaces of its own, once it is there."""
+        holder = self.lab.start('host', [*command, 'sh', '-c', 'echo here; exec sleep 100000'])
+        wait_until(holder.output, LIMIT_S, 'the namespaces are there')
+        return holder
+
+    def inside(self, number):
+        return ('nsenter', '--target', str(self.hosts[number].child.pid), '--user', '--net',
+                '--preserve-credentials')
+
+    def at(self, number, script):
+        subprocess.run([*self.inside(number), 'sh', '-e', '-c', script], check=True,
+                       stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+
+    def start_pair(self, program, *common, server=(), client=(), family=4):
+        """Neither end is told any address: all of the machine's are its GIDs."""
+        common = ('--device', 'udp', *common)
+        server_process, port = self.start_server(program, *common, *server, prefix=self.inside(0))
+        client_process = self.start(program, '-p', port, *common, *client, ADDRESSES[family][0],
+                                    prefix=self.inside(1))
+        return server_process, client_process
+
+    def test_both_families(self):
+        for family, index in ((4, 0), (6, 1)):
+            with self.subTest(family=family):
+                captures = [self.lab.path(f'{family}-{end}.pcapng') for end in ('server', 'client')]
+                ends = self.run_pair('rh-pingpong', '-c', '-s', 9000, '-n', 300, '-g', index,
+                                     family=family, server=('--pcap', captures[0]),
+                                     client=('--pcap', captures[1]))
+                self.assertEqual([end['local']['gid'] for end in ends], list(ADDRESSES[family]))
+                for capture in captures:
+                    self.assertGreater(self.checked(capture)['judged_packets'], 2 * 300 * 3)
+
+    def test_operations(self):
+        for operation in ('send', 'write', 'read', 'faa'):
+            with self.subTest(operation=operation):
+                self.run_pair('rh-perf', '--op', operation, '-s', 64 if operation != 'faa' else 8, '-n', 500)
+
+    def test_a_lossy_network(self):
+        for number in (0, 1):
+            impaired = subprocess.run([*self.inside(number), 'tc', 'qdisc', 'add', 'dev', 'eth0', 'root', 'netem',
+                                       'delay', '100us', 'loss', '1%', 'duplicate', '1%', 'reorder', '1%', '50%'],
+                                      capture_output=True, text=True, check=False)
+            if impaired.returncode != 0:
+                self.skipTest(f'no netem: {impaired.stderr.strip()}')
+        capture = self.lab.path('lossy.pcapng')
+        self.run_pair('rh-pingpong', '-c', '-s', 20_000, '-n', 300, *LOSSY, client=('--pcap', capture))
+        self.checked(capture)
+
+    def test_a_path_mtu_beyond_the_interfaces(self):
+        self.at(0, 'ip link set eth0 mtu 1500')
+        process = self.run_program('rh-pingpong', '--device', 'udp', '-m', 2048, prefix=self.inside(0))
+        self.assert_status(process, 2)
+        self.assertIn('path MTU 2048 needs interfaces with an MTU of 2128 or more', process.messages())
+
+    def test_a_machine_without_addresses(self):
+        self.at(0, 'ip link set eth0 down')
+        process = self.run_program('rh-pingpong', '--device', 'udp', prefix=self.inside(0))
+        self.assert_status(process, 2)
+        self.assertIn('no interface has an address but the loopback device', process.messages())
+
+
+if __name__ == '__main__':
+    support.main()

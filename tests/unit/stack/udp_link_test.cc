@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/udp_link.h"
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+#include <sys/socket.h>
+
+#include "stack/descriptor.h"
+#include "stack/ethernet.h"
+#include "stack/ip_header.h"
+#include "stack/plain_pool.h"
+#include "stack/random.h"
+#include "stack/roce_locator.h"
+#include "tests/support/packets.h"
+#include "tests/support/seed.h"
+
+namespace rockhopper::stack {
+namespace {
+
+using test::Bytes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr std::uint16_t kMtu = 4300;
+constexpr std::size_t kIpAt = sizeof(rte_ether_hdr);
+
+/// Another address of the loopback device for each call and for each process, so that tests that
+/// run side by side do not meet.
+IpAddress loopback_address() {
+  static Random random(test::seed() ^ static_cast<std::uint64_t>(::getpid()) << 32);
+  return IpAddress::from_ipv4(127u << 24 | static_cast<std::uint32_t>(random.next() & 0xfffffe) |
+                              1u << 16);
+}
+
+/// What a host above the link sends.
+Bytes frame_of(const UdpLink& link, const IpAddress& from, const IpAddress& to,
+               const Bytes& payload, std::uint8_t traffic_class = 0x6a,
+               std::uint8_t hop_limit = 33) {
+  const KernelSocket end = link.socket_end();
+  Bytes frame(200);
+  IpHeader ip;
+  ip.source = from;
+  ip.destination = to;
+  ip.protocol = IPPROTO_UDP;
+  ip.traffic_class = traffic_class;
+  ip.hop_limit = hop_limit;
+  const auto length = static_cast<std::uint16_t>(sizeof(rte_udp_hdr) + payload.size());
+  ip.payload_length = length;
+  std::size_t at = emit_ethernet(frame.data(), end.mac, link.mac(), std::nullopt,
+                                 from.is_ipv4() ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+  at += emit_ip(ip, &frame[at]);
+  const rte_udp_hdr udp{rte_cpu_to_be_16(end.source_port), rte_cpu_to_be_16(kRoceUdpPort),
+                        rte_cpu_to_be_16(length), 0};
+  std::memcpy(&frame[at], &udp, sizeof udp);
+  frame.resize(at + sizeof udp);
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  return frame;
+}
+
+/// As it arrives: the same, but from the kernel.
+Bytes arrived(Bytes frame) {
+  std::swap_ranges(frame.begin(), frame.begin() + RTE_ETHER_ADDR_LEN,
+                   frame.begin() + RTE_ETHER_ADDR_LEN);
+  return frame;
+}
+
+class UdpLinkTest : public ::testing::Test {
+ protected:
+  struct End {
+    std::unique_ptr<PlainPool> pool;
+    std::unique_ptr<UdpLink> link;
+
+    std::uint16_t send(const std::vector<Bytes>& frames, std::size_t segment = 0) {
+      std::vector<rte_mbuf*> packets;
+      for (const Bytes& frame : frames) {
+        packets.push_back(test::make_packet(pool->get(), frame, segment));
+      }
+      const auto count = static_cast<std::uint16_t>(packets.size());
+      const std::uint16_t taken = link->tx_burst(packets.data(), count, 0);
+      rte_pktmbuf_free_bulk(packets.data() + taken, count - taken);
+      return taken;
+    }
+    /// What the kernel has: on the loopback device it is there when send() returns.
+    std::vector<Bytes> receive(std::uint16_t burst = 32) {
+      std::vector<Bytes> frames;
+      std::vector<rte_mbuf*> packets(burst);
+      for (;;) {
+        const std::uint16_t count = link->rx_burst(packets.data(), burst, 0);
+        for (std::uint16_t i = 0; i < count; ++i) {
+          frames.push_back(test::bytes_of(packets[i]));
+          rte_pktmbuf_free(packets[i]);
+        }
+        if (count == 0) return frames;
+      }
+    }
+    [[nodiscard]] const UdpLinkCounters& counters() const { return link->counters(); }
+  };
+
+  static Expected<std::unique_ptr<UdpLink>> try_open(PlainPool& pool,
+                                                     std::vector<IpAddress> addresses,
+                                                     std::uint16_t mtu = kMtu) {
+    return UdpLink::open({.addresses = std::move(addresses), .pool = pool.get(), .mtu = mtu});
+  }
+  static End open(std::vector<IpAddress> addresses, std::uint16_t mtu = kMtu,
+                  std::uint16_t (*identification)(std::span<const std::uint8_t>) = nullptr,
+                  std::uint32_t mbufs = 256) {
+    End end;
+    end.pool = std::move(*PlainPool::create({.size = mbufs, .data_room = 4400}));
+    auto link = UdpLink::open({.addresses = std::move(addresses),
+                               .pool = end.pool->get(),
+                               .mtu = mtu,
+                               .identification = identification});
+    EXPECT_TRUE(link.has_value()) << (link ? "" : link.error().message);
+    if (link) end.link = std::move(*link);
+    return end;
+  }
+
+  Random random_{test::seed()};
+};
+
+TEST_F(UdpLinkTest, FramesArriveAsTheyWere) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a});
+  End to = open({b});
+  std::vector<Bytes> frames;
+  std::vector<Bytes> expected;
+  for (const std::size_t size : {16u, 17u, 1024u, 4096u, kMtu - 28u}) {
+    frames.push_back(frame_of(*from.link, a, b, test::random_bytes(random_, size)));
+    expected.push_back(arrived(frames.back()));
+  }
+  EXPECT_EQ(from.send(frames), 5);
+  EXPECT_EQ(to.receive(), expected);
+  EXPECT_EQ(from.send(frames, 100), 5) << "in mbufs of 100 bytes";
+  EXPECT_EQ(to.receive(2), expected);
+  EXPECT_EQ(from.counters().tx_packets.value(), 10u);
+  EXPECT_EQ(to.counters().rx_packets.value(), 10u);
+  EXPECT_EQ(from.counters().tx_bytes.value(), to.counters().rx_bytes.value());
+  EXPECT_EQ(from.counters().tx_refused.value(), 0u);
+}
+
+TEST_F(UdpLinkTest, SendsFromAPortOfRnics) {
+  for (int i = 0; i < 20; ++i) {
+    const End end = open({loopback_address(), loopback_address()});
+    EXPECT_GE(end.link->socket_end().source_port, 0xc000);
+  }
+}
+
+TEST_F(UdpLinkTest, BothFamiliesInOneBurst) {
+  const IpAddress ipv4 = loopback_address();
+  const IpAddress ipv6 = *IpAddress::parse("::1");
+  auto pool = std::move(*PlainPool::create({.size = 256, .data_room = 4400}));
+  auto link = try_open(*pool, {ipv4, ipv6});
+  if (!link) {
+    GTEST_SKIP() << link.error().message;  // the only loopback address of IPv6
+  }
+  End end{std::move(pool), std::move(*link)};
+  const Bytes first = frame_of(*end.link, ipv4, ipv4, Bytes(20, 1), 0x02, 64);
+  const Bytes second = frame_of(*end.link, ipv6, ipv6, Bytes(20, 2), 0xb9, 7);
+  EXPECT_EQ(end.send({first, first, second, first, second}), 5);
+  EXPECT_THAT(end.receive(),
+              ::testing::UnorderedElementsAre(arrived(first), arrived(first), arrived(second),
+                                              arrived(first), arrived(second)));
+}
+
+TEST_F(UdpLinkTest, WhatIsNoDatagramOfItsOwnIsCounted) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a});
+  End to = open({b});
+  const Bytes good = frame_of(*from.link, a, b, Bytes(16));
+  Bytes arp = good;
+  arp[12] = 0x08;
+  arp[13] = 0x06;
+  Bytes other_port = good;
+  ++other_port[kIpAt + 20 + 3];
+  Bytes icmp = good;
+  icmp[kIpAt + 9] = IPPROTO_ICMP;
+  const Bytes foreign = frame_of(*from.link, loopback_address(), b, Bytes(16));
+  Bytes long_one = frame_of(*from.link, a, b, Bytes(kMtu - 27));
+  EXPECT_EQ(from.send({arp, good, Bytes(10), other_port, icmp, good, foreign, long_one, good}), 9);
+  EXPECT_EQ(to.receive(), std::vector<Bytes>(3, arrived(good)));
+  EXPECT_EQ(from.counters().tx_not_roce.value(), 4u);
+  EXPECT_EQ(from.counters().tx_not_own.value(), 1u);
+  EXPECT_EQ(from.counters().tx_too_long.value(), 1u);
+  EXPECT_EQ(from.pool->in_use(), 0u);
+}
+
+TEST_F(UdpLinkTest, WhatTheKernelRefusesHoldsUpNothing) {
+  const IpAddress a = loopback_address();
+  End end = open({a});
+  // From the loopback device there is no way to other hosts.
+  const Bytes lost = frame_of(*end.link, a, *IpAddress::parse("192.0.2.1"), Bytes(16));
+  const Bytes good = frame_of(*end.link, a, a, Bytes(16));
+  EXPECT_EQ(end.send({lost, good, lost, lost, good, lost}), 6);
+  EXPECT_THAT(end.receive(), SizeIs(2));
+  EXPECT_EQ(end.counters().tx_refused.value(), 4u);
+  EXPECT_EQ(end.counters().tx_packets.value(), 2u);
+}
+
+TEST_F(UdpLinkTest, LongDatagramsAreDropped) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a});
+  End to = open({b}, 1500);
+  EXPECT_EQ(
+      from.send({frame_of(*from.link, a, b, Bytes(1473)), frame_of(*from.link, a, b, Bytes(1472))}),
+      2);
+  EXPECT_THAT(to.receive(), ElementsAre(SizeIs(14 + 1500)));
+  EXPECT_EQ(to.counters().rx_too_long.value(), 1u);
+}
+
+TEST_F(UdpLinkTest, ReceivesNoMoreThanIsAskedForAndMbufsAllow) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a});
+  End to = open({b}, kMtu, nullptr, 8);
+  EXPECT_EQ(from.send(std::vector<Bytes>(20, frame_of(*from.link, a, b, Bytes(16)))), 20);
+  std::array<rte_mbuf*, 16> packets{};
+  EXPECT_EQ(to.link->rx_burst(packets.data(), 3, 0), 3);
+  EXPECT_EQ(to.link->rx_burst(packets.data() + 3, 13, 0), 5) << "all mbufs";
+  EXPECT_EQ(to.link->rx_burst(packets.data() + 8, 8, 0), 0);
+  EXPECT_EQ(to.counters().rx_no_mbuf.value(), 1u);
+  rte_pktmbuf_free_bulk(packets.data(), 8);
+  EXPECT_THAT(to.receive(4), SizeIs(12)) << "nothing is lost";
+}
+
+TEST_F(UdpLinkTest, CountsWhatTheKernelDropped) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a});
+  End to = open({b});
+  const Bytes frame = frame_of(*from.link, a, b, Bytes(4000));
+  // More than the largest buffer that net.core.rmem_max usually allows.
+  for (int burst = 0; burst < 1000; ++burst) {
+    ASSERT_EQ(from.send(std::vector<Bytes>(32, frame)), 32);
+  }
+  std::size_t received = to.receive().size();
+  // A datagram tells of those before it.
+  ASSERT_EQ(from.send({frame}), 1);
+  received += to.receive().size();
+  EXPECT_GT(to.counters().rx_overflows.value(), 0u);
+  EXPECT_EQ(received + to.counters().rx_overflows.value(), 32'001u);
+}
+
+std::uint16_t some_identification(std::span<const std::uint8_t> packet) {
+  // It is asked about the whole packet, headers included.
+  return static_cast<std::uint16_t>(
+      packet[0] == 0x45 && packet[4] == 0 && packet[5] == 0 && packet.size() == 20 + 8 + 16 ? 0x1234
+                                                                                            : 0);
+}
+
+TEST_F(UdpLinkTest, TheIdentificationIsPutIntoTheHeader) {
+  const IpAddress a = loopback_address();
+  End end = open({a}, kMtu, &some_identification);
+  EXPECT_EQ(end.send({frame_of(*end.link, a, a, Bytes(16)), frame_of(*end.link, a, a, Bytes(17))}),
+            2);
+  const auto frames = end.receive();
+  ASSERT_THAT(frames, SizeIs(2));
+  rte_ipv4_hdr ip;
+  std::memcpy(&ip, &frames[0][kIpAt], sizeof ip);
+  EXPECT_EQ(rte_be_to_cpu_16(ip.packet_id), 0x1234);
+  IpHeader parsed;
+  EXPECT_EQ(parse_ipv4(std::span(frames[0]).subspan(kIpAt),
+                       static_cast<std::uint32_t>(frames[0].size() - kIpAt), false, parsed),
+            HostDrop::none)
+      << "the checksum is right";
+  EXPECT_EQ(frames[1], arrived(frame_of(*end.link, a, a, Bytes(17))));
+  EXPECT_EQ(end.counters().rx_identified.value(), 1u);
+}
+
+/// What the kernel puts on the wire has to be what the ICRC was computed over.
+TEST_F(UdpLinkTest, PacketsHaveDfAndAnIdentificationOfZero) {
+  const Descriptor raw(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
+  if (!raw) {
+    GTEST_SKIP() << "needs root to see IP headers: " << std::strerror(errno);
+  }
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a});
+  End to = open({b});
+  const Bytes sent = frame_of(*from.link, a, b, Bytes(100, 3));
+  ASSERT_EQ(from.send({sent, sent}), 2);
+  int seen = 0;
+  Bytes packet(65'536);
+  for (ssize_t size = 0; (size = ::recv(raw.fd(), packet.data(), packet.size(), 0)) > 0;) {
+    IpHeader ip;
+    const auto length = static_cast<std::uint32_t>(size);
+    if (parse_ipv4({packet.data(), length}, length, false, ip) != HostDrop::none) continue;
+    if (ip.destination != b) continue;
+    ++seen;
+    EXPECT_EQ(Bytes(packet.begin(), packet.begin() + size),
+              Bytes(sent.begin() + kIpAt, sent.end()));
+  }
+  EXPECT_EQ(seen, 2);
+}
+
+TEST_F(UdpLinkTest, ErrorsSayWhatIsWrong) {
+  const IpAddress a = loopback_address();
+  End first = open({a});
+  auto pool = std::move(*PlainPool::create({.size = 8, .data_room = 4400}));
+  const auto second = try_open(*pool, {loopback_address(), a});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::busy);
+  EXPECT_THAT(second.error().message, HasSubstr("UDP port 4791 of " + a.to_string()));
+  const auto foreign = try_open(*pool, {*IpAddress::parse("192.0.2.1")});
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().code, ErrorCode::not_found);
+  EXPECT_THAT(foreign.error().message, HasSubstr("192.0.2.1 is no address of this machine"));
+  const auto none = try_open(*pool, {});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::invalid_argument);
+  first.link.reset();
+  EXPECT_TRUE(try_open(*pool, {a})) << "the port is free again";
+}
+
+}  // namespace
+}  // namespace rockhopper::stack

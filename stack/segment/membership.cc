@@ -82,16 +82,16 @@ Expected<void> Membership::open_table() {
   const auto open = [&path] {
     return Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   };
+  Expected<void> made;
   Descriptor table = open();
   for (int attempt = 0; !table && errno == ENOENT && attempt < kMakings; ++attempt) {
-    auto made = make_table();
-    table = open();
-    if (made || table) continue;
     // The memory may be gone because another process makes the table just now.
-    if (made.error().code != ErrorCode::exhausted || attempt + 1 == kMakings) return made;
-    wait_a_little();
+    if (!made) wait_a_little();
+    made = make_table();
     table = open();
+    if (!made && made.error().code != ErrorCode::exhausted) break;
   }
+  if (!table && !made) return made;
   if (table) locks_ = open();
   if (!locks_) return fail(ErrorCode::io, "cannot open {}: {}", path, text_of(errno));
   struct stat status = {};

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+namespace rockhopper::apps::perf {
+
+/// The whole program rh-perf, with main()'s arguments; returns its exit status.
+int program(int argc, char** argv);
+
+}  // namespace rockhopper::apps::perf

@@ -87,7 +87,7 @@ void put_control(msghdr& message, cmsghdr*& at, int level, int type, int value) 
   at = reinterpret_cast<cmsghdr*>(reinterpret_cast<char*>(at) + CMSG_SPACE(sizeof value));
 }
 
-/// Nothing that the sender can do again.
+/// The kernel has no room now, or was interrupted: the same call may succeed later.
 bool is_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM ||
          error == EINTR;
@@ -408,7 +408,7 @@ std::uint16_t UdpLink::receive_from(Socket& socket, rte_mbuf** packets, std::uin
     counters_.rx_no_mbuf.add();
     return 0;
   }
-  // One byte more than the MTU allows, to tell what is longer.
+  // As much as the MTU allows; the kernel tells of what is longer.
   const std::size_t longest = mtu_ + sizeof(rte_ether_hdr) - socket.headers();
   for (unsigned i = 0; i < room; ++i) {
     rx_->pieces[i] = {rte_pktmbuf_mtod_offset(spare_[i], void*, socket.headers()), longest};

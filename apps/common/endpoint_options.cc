@@ -269,11 +269,11 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     ROCKHOPPER_TRY(config.addresses, parse_addresses(options.ip));
     config.mtu =
         std::max(mtu_of(config), static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead));
-  }
-  if (config.addresses.empty()) {
-    // All programs at a segment are one port, with its addresses.
-    const bool segment = std::holds_alternative<SegmentPort>(config.port);
-    config.addresses = default_addresses(segment ? Role::server : use.role);
+    if (config.addresses.empty()) {
+      // All programs at a segment are one port, with its addresses.
+      const bool segment = std::holds_alternative<SegmentPort>(config.port);
+      config.addresses = default_addresses(segment ? Role::server : use.role);
+    }
   }
   config.mtu = options.link_mtu.value_or(config.mtu);
   if (!options.gateway.empty()) {

@@ -102,6 +102,17 @@ class ProgramTest(RepeatedTest):
             self.assert_status(process, 0)
         return json.loads(server.output()), json.loads(client.output())
 
+    def ping_pongs(self):
+        """Runs a pair for each transport and size; gives what both ends report of each."""
+        for transport in ('rc', 'uc', 'ud', 'srq', 'dc'):
+            for size in (1, 4096, 100_000):
+                if transport == 'ud' and size > 4096:
+                    continue
+                with self.subTest(transport=transport, size=size):
+                    more = ('-m', 4096) if transport == 'ud' else ()
+                    yield self.run_pair('rh-pingpong', '-c', '-s', size, '-n', 200,
+                                        '--transport', transport, *more)
+
     def assert_versions(self, program, reports):
         """The reports name the program's version, and not that of a format or a peer."""
         version = self.run_program(program, '--version').output().split()[-1]

@@ -217,7 +217,7 @@ TEST(Processes, AForkedChild) {
   End end;
   ibv_qp* qp = end.create_qp(IBV_QPT_RC);
   bring_up(qp, qp->qp_num);
-  const pid_t child = fork();
+  const pid_t child = fork_while_others_sleep();
   ASSERT_GE(child, 0);
   if (child == 0) {
     ibv_wc completion{};

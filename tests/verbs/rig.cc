@@ -2,12 +2,17 @@
 // Copyright (c) The Rockhopper authors
 #include "tests/verbs/rig.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "apps/verbs/abi/device_object.h"
 #include "tests/support/child_process.h"
@@ -21,6 +26,25 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(20);
 constexpr auto kAWhile = std::chrono::milliseconds(20);
+/// More than what a child does may take with its own patience.
+constexpr unsigned kChildSeconds = 90;
+
+/// Whether the kernel says so of a thread of this process, or it has ended.
+bool sleeps(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::size_t name_end = stat.rfind(") ");  // the state is behind the name
+  return name_end == std::string::npos || stat[name_end + 2] == 'S';
+}
+
+bool all_others_sleep() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  const std::string own = std::to_string(gettid());
+  return std::all_of(begin(threads), end(threads), [&own](const auto& thread) {
+    return thread.path().filename() == own || sleeps(thread.path());
+  });
+}
 
 }  // namespace
 
@@ -211,6 +235,16 @@ int post_send(ibv_qp* qp, std::uint64_t wr_id, ibv_wr_opcode opcode, ibv_sge ele
   wr.wr.rdma = {.remote_addr = remote_addr, .rkey = rkey};
   ibv_send_wr* bad = nullptr;
   return ibv_post_send(qp, &wr, &bad);
+}
+
+pid_t fork_while_others_sleep() {
+  const auto deadline = Clock::now() + kPatience;
+  while (!all_others_sleep() && Clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  const pid_t child = fork();
+  if (child == 0) alarm(kChildSeconds);
+  return child;
 }
 
 }  // namespace rockhopper::test

@@ -7,7 +7,7 @@
 
 namespace rockhopper::stack {
 
-Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
+Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text, bool loopback) {
   const std::size_t slash = text.find('/');
   const auto address = IpAddress::parse(text.substr(0, slash));
   if (!address || slash == std::string_view::npos) {
@@ -22,7 +22,7 @@ Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
   if (error != std::errc{} || end != last || prefix > limit) {
     return fail(ErrorCode::invalid_argument, "{}: the prefix length must be 0 to {}", text, limit);
   }
-  if (!is_station_address(*address)) {
+  if (!is_station_address(*address) && !(loopback && address->is_loopback())) {
     return fail(ErrorCode::invalid_argument,
                 "{}: not an address by which others can reach one interface", text);
   }

@@ -24,8 +24,10 @@ struct InterfaceAddress {
   IpAddress address{};
   std::uint8_t prefix_length = 0;
 
-  /// Reads "10.0.0.1/24" or "fd00::1/64". Refuses what is no station address.
-  [[nodiscard]] static Expected<InterfaceAddress> parse(std::string_view text);
+  /// Reads "10.0.0.1/24" or "fd00::1/64". Refuses what is no station address; with `loopback`,
+  /// those of the loopback device count as such.
+  [[nodiscard]] static Expected<InterfaceAddress> parse(std::string_view text,
+                                                        bool loopback = false);
 };
 
 }  // namespace rockhopper::stack

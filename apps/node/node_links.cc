@@ -287,9 +287,10 @@ Traffic NodeLinks::traffic() const {
            counters.rx_bytes.value()};
   }
   if (udp_ != nullptr) {
-    const auto& counters = udp_->counters();
-    all = {counters.tx_packets.value(), counters.rx_packets.value(), counters.tx_bytes.value(),
-           counters.rx_bytes.value()};
+    const auto& sent = udp_->sent();
+    const auto& received = udp_->received();
+    all = {sent.tx_packets.value(), received.rx_packets.value(), sent.tx_bytes.value(),
+           received.rx_bytes.value()};
   }
   return all;
 }

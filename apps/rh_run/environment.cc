@@ -108,6 +108,7 @@ Expected<void> set_environment(const Options& options, const std::string& folder
   set_if_given("ROCKHOPPER_PCAP", options.pcap);
   set_if_given("ROCKHOPPER_FAULTS", options.faults);
   set_if_given("ROCKHOPPER_PROGRESS", options.progress);
+  set_if_given("ROCKHOPPER_UPLINK", options.uplink);
   ROCKHOPPER_TRY(const std::string tree, render_tree());
   set(verbs::kTreeVariable, tree);
 

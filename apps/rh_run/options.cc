@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -18,8 +19,8 @@
 namespace rockhopper::apps::launcher {
 namespace {
 
-constexpr std::array<std::string_view, 5> kWithValue = {"--device", "--addresses", "--pcap",
-                                                        "--faults", "--progress"};
+constexpr std::array<std::string_view, 6> kWithValue = {"--device", "--addresses", "--pcap",
+                                                        "--faults", "--progress",  "--uplink"};
 
 bool has_value_behind(std::string_view option) {
   return std::find(kWithValue.begin(), kWithValue.end(), option) != kWithValue.end();
@@ -67,24 +68,21 @@ void add_options(const OptionSet& app, Options& options) {
         return {};
       },
       "a device that the command sees; once for each. Default: rh0");
-  device.add_parsed(
-      "--addresses LIST", "",
-      [&options](const std::string& text) -> Expected<void> {
-        if (text.empty()) return {};
-        ROCKHOPPER_TRY(const auto parsed, verbs::parse_addresses(text));
-        (void)parsed;
-        options.addresses = text;
-        return {};
-      },
-      "its addresses with their prefix lengths, as 192.0.2.1/24,fd00::1/64: the GID table. "
-      "Default: "
-      "the kernel's");
+  device.add_option("--addresses LIST", options.addresses,
+                    "its addresses with their prefix lengths, as 192.0.2.1/24,fd00::1/64: the GID "
+                    "table. Default: the kernel's");
   device
       .add_option("--progress MODE", options.progress,
                   "which threads move packets: the command's while it polls and another one while "
                   "it does not (adaptive), only the other one, or only the command's. Default: "
                   "adaptive")
       .one_of({"adaptive", "thread", "inline"});
+  device
+      .add_option(
+          "--uplink KIND", options.uplink,
+          "the way to other hosts: through UDP sockets on port 4791 of its addresses, which "
+          "are then the kernel's (udp). Default: none")
+      .one_of({"none", "udp"});
   const OptionSet observation = app.group("Observation and faults");
   observation.add_parsed(
       "--pcap FILE", "",
@@ -110,6 +108,17 @@ void add_options(const OptionSet& app, Options& options) {
   loading.add_flag("--check", options.check,
                    "do not run the command: say which symbols of libibverbs it and its libraries "
                    "need, and whether all are there");
+}
+
+Expected<void> check(const Options& options) {
+  if (options.addresses.empty()) return {};
+  const char* around = std::getenv("ROCKHOPPER_UPLINK");
+  ROCKHOPPER_TRY(
+      const bool uplink,
+      verbs::parse_uplink(!options.uplink.empty() || around == nullptr ? options.uplink : around));
+  ROCKHOPPER_TRY(const auto parsed, verbs::parse_addresses(options.addresses, uplink));
+  (void)parsed;
+  return {};
 }
 
 Split split_command(int argc, const char* const* argv) {

@@ -11,15 +11,19 @@ namespace rockhopper::apps::launcher {
 
 struct Options {
   std::vector<std::string> devices{};  ///< empty: those of the environment, or rh0
-  std::string addresses{};             ///< these four: empty as what the environment has
+  std::string addresses{};             ///< these five: empty as what the environment has
   std::string pcap{};
   std::string faults{};
   std::string progress{};
+  std::string uplink{};
   bool preload = false;
   bool check = false;
 };
 
 void add_options(const OptionSet& app, Options& options);
+
+/// What is to be seen of several options together. Errors: `invalid_argument`.
+[[nodiscard]] Expected<void> check(const Options& options);
 
 /// What stands before the command, and the command with its arguments.
 struct Split {

@@ -31,6 +31,7 @@ constexpr char kFooter[] =
     "  rh-run ibv_devinfo                one device, rh0, which all processes of this user share\n"
     "  rh-run ib_write_bw                on one terminal\n"
     "  rh-run ib_write_bw localhost      on another\n"
+    "  rh-run --uplink udp ib_write_bw -x 0 HOST    to another host, where the same waits\n"
     "  rh-run --pcap run-%p.pcapng --faults loss=1% ib_send_bw\n"
     "  rh-run --check ucx_perftest       whether all is there that it needs\n"
     "  ROCKHOPPER_VERBS=off rh-run ibv_devices    the system's devices, also within rh-run bash\n\n"
@@ -101,6 +102,7 @@ int program(int argc, char** argv) {
   const auto outcome = parser.parse(split.own);
   if (!outcome) return complain(outcome.error(), kExitUsage);
   if (*outcome == OptionParser::Outcome::shown) return kExitOk;
+  if (const auto good = check(options); !good) return complain(good.error(), kExitUsage);
   if (split.command.empty()) {
     return complain({ErrorCode::invalid_argument, "no command to run"}, kExitUsage);
   }

@@ -20,10 +20,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def listens(port):
-    """Whether a TCP socket of this machine listens on the port; asks nothing of its owner."""
-    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
-        with open(table, encoding='ascii') as lines:
+def listens(port, pid='self'):
+    """Whether a TCP socket of that process's network namespace listens on the port; asks nothing of
+    its owner."""
+    for table in ('tcp', 'tcp6'):
+        with open(f'/proc/{pid}/net/{table}', encoding='ascii') as lines:
             if any(fields[1].endswith(f':{port:04X}') and fields[3] == '0A'
                    for fields in map(str.split, lines)):
                 return True

@@ -38,6 +38,8 @@ class Membership {
   void let_go() noexcept;
 
   [[nodiscard]] std::uint16_t slot() const { return slot_; }
+  /// Where the files of the segment are.
+  [[nodiscard]] const std::string& directory() const { return directory_; }
   /// The one address that all members have.
   [[nodiscard]] const rte_ether_addr& mac() const { return mac_; }
 

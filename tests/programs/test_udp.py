@@ -10,6 +10,8 @@ import subprocess
 import unittest
 
 import support
+from lab.namespaces import two_hosts
+from lab.processes import Unavailable
 from support import LIMIT_S, LOSSY, wait_until
 
 MTU = 4200
@@ -91,40 +93,18 @@ class TwoHosts(support.ProgramTest):
 
     def setUp(self):
         super().setUp()
-        made = subprocess.run(['unshare', '--user', '--map-root-user', '--net', 'ip', 'link', 'add',
-                               'one', 'type', 'veth', 'peer', 'name', 'two'],
-                              capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            raise unittest.SkipTest(f'no namespaces of a user here: {made.stderr.strip()}')
-        self.hosts = [self.hold('unshare', '--user', '--map-root-user', '--net')]
-        self.hosts.append(self.hold(*self.inside(0), 'unshare', '--net'))
-        self.at(0, f'ip link add eth0 mtu {MTU} type veth peer name eth0 mtu {MTU} '
-                   f'netns {self.hosts[1].child.pid}')
-        for number in (0, 1):
-            self.at(number, 'ip link set lo up; ip link set eth0 up; '
-                            f'ip address add {ADDRESSES[4][number]}/24 dev eth0; '
-                            f'ip address add {ADDRESSES[6][number]}/64 dev eth0 nodad')
-
-    def hold(self, *command):
-        """A process in namespaces of its own, once it is there."""
-        holder = self.lab.start('host', [*command, 'sh', '-c', 'echo here; exec sleep 100000'])
-        wait_until(holder.output, LIMIT_S, 'the namespaces are there')
-        return holder
-
-    def inside(self, number):
-        return ('nsenter', '--target', str(self.hosts[number].child.pid), '--user', '--net',
-                '--preserve-credentials')
-
-    def at(self, number, script):
-        subprocess.run([*self.inside(number), 'sh', '-e', '-c', script], check=True,
-                       stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+        try:
+            self.hosts = two_hosts(self.lab, MTU, *([f'{address}/{length}' for address in ADDRESSES[family]]
+                                                    for family, length in ((4, 24), (6, 64))))
+        except Unavailable as reason:
+            self.skipTest(str(reason))
 
     def start_pair(self, program, *common, server=(), client=(), family=4):
         """Neither end is told any address: all of the machine's are its GIDs."""
         common = ('--device', 'udp', *common)
-        server_process, port = self.start_server(program, *common, *server, prefix=self.inside(0))
+        server_process, port = self.start_server(program, *common, *server, prefix=self.hosts[0].enter())
         client_process = self.start(program, '-p', port, *common, *client, ADDRESSES[family][0],
-                                    prefix=self.inside(1))
+                                    prefix=self.hosts[1].enter())
         return server_process, client_process
 
     def test_both_families(self):
@@ -144,9 +124,9 @@ class TwoHosts(support.ProgramTest):
                 self.run_pair('rh-perf', '--op', operation, '-s', 64 if operation != 'faa' else 8, '-n', 500)
 
     def test_a_lossy_network(self):
-        for number in (0, 1):
-            impaired = subprocess.run([*self.inside(number), 'tc', 'qdisc', 'add', 'dev', 'eth0', 'root', 'netem',
-                                       'delay', '100us', 'loss', '1%', 'duplicate', '1%', 'reorder', '1%', '50%'],
+        for host in self.hosts:
+            impaired = subprocess.run(host.enter('tc', 'qdisc', 'add', 'dev', 'eth0', 'root', 'netem', 'delay', '100us',
+                                                 'loss', '1%', 'duplicate', '1%', 'reorder', '1%', '50%'),
                                       capture_output=True, text=True, check=False)
             if impaired.returncode != 0:
                 self.skipTest(f'no netem: {impaired.stderr.strip()}')
@@ -155,14 +135,14 @@ class TwoHosts(support.ProgramTest):
         self.checked(capture)
 
     def test_a_path_mtu_beyond_the_interfaces(self):
-        self.at(0, 'ip link set eth0 mtu 1500')
-        process = self.run_program('rh-pingpong', '--device', 'udp', '-m', 2048, prefix=self.inside(0))
+        self.hosts[0].run('ip link set eth0 mtu 1500')
+        process = self.run_program('rh-pingpong', '--device', 'udp', '-m', 2048, prefix=self.hosts[0].enter())
         self.assert_status(process, 2)
         self.assertIn('path MTU 2048 needs interfaces with an MTU of 2128 or more', process.messages())
 
     def test_a_machine_without_addresses(self):
-        self.at(0, 'ip link set eth0 down')
-        process = self.run_program('rh-pingpong', '--device', 'udp', prefix=self.inside(0))
+        self.hosts[0].run('ip link set eth0 down')
+        process = self.run_program('rh-pingpong', '--device', 'udp', prefix=self.hosts[0].enter())
         self.assert_status(process, 2)
         self.assertIn('no interface has an address but the loopback device', process.messages())
 

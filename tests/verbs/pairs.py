@@ -24,35 +24,42 @@ class PairTest(support.ProgramTest):
             self.skipTest('there is no engine library')
         own_folder(self.lab.folder, as_ordinary_user())
 
-    def under_rh_run(self, *command, options=()):
-        """The command line that runs it there."""
+    def under_rh_run(self, *command, options=(), host=None):
+        """The command line that runs it there; with `host`, a lab.namespaces.Host, in that one."""
         settings = {name: value for name, value in clean_environment().items()
                     if name in ('PATH', 'LANG', *SANITIZER_OPTIONS)}
-        settings |= {'HOME': self.lab.folder, 'XDG_RUNTIME_DIR': self.lab.folder,
-                     'ROCKHOPPER_SEGMENT': self.segment()}
-        return [*as_ordinary_user(), 'env', '-i', *(f'{name}={value}' for name, value in settings.items()),
+        home = self.segment(host) if host else self.lab.folder  # of the user who runs it
+        settings |= {'HOME': home, 'XDG_RUNTIME_DIR': home, 'ROCKHOPPER_SEGMENT': self.segment(host)}
+        line = ['env', '-i', *(f'{name}={value}' for name, value in settings.items()),
                 RH_RUN, *options, '--', *instrumented(*command)]
+        return list(host.enter(*line)) if host else [*as_ordinary_user(), *line]
 
-    def segment(self):
+    def segment(self, host=None):
         """In shared memory: frames do not go to a disk."""
-        return pathlib.Path('/dev/shm') / self.lab.folder.name
+        return pathlib.Path('/dev/shm') / f'{self.lab.folder.name}{f"-{host.pid}" if host else ""}'
 
-    def start_verbs(self, name, *command, options=()):
-        folder = self.segment()
+    def own_segment(self, host, prefix):
+        """Makes the folder, of the user that the command `prefix` becomes."""
+        folder = self.segment(host)
         if not folder.exists():
-            own_folder(folder, as_ordinary_user())
+            own_folder(folder, prefix)
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        return self.lab.start(name, self.under_rh_run(*command, options=options))
 
-    def start_pair(self, program, *options, server=(), client=(), port_option='-p', runs=((), ())):
-        """A server and a client that connects to it by TCP; `runs` are options of rh-run for each."""
+    def start_verbs(self, name, *command, options=(), host=None):
+        self.own_segment(host, () if host else as_ordinary_user())
+        return self.lab.start(name, self.under_rh_run(*command, options=options, host=host))
+
+    def start_pair(self, program, *options, server=(), client=(), port_option='-p', runs=((), ()),
+                   hosts=(None, None), to='localhost'):
+        """A server and a client that connects to it by TCP; `runs` are options of rh-run for each,
+        `to` is what the client calls the server's host."""
         port = free_port()
         common = (program, port_option, port, *options)
-        server_process = self.start_verbs(f'{program}-server', *common, *server, options=runs[0])
-        wait_until(lambda: listens(port) or server_process.has_ended(), LIMIT_S,
+        server_process = self.start_verbs(f'{program}-server', *common, *server, options=runs[0], host=hosts[0])
+        wait_until(lambda: server_process.has_ended() or listens(port, server_process.child.pid), LIMIT_S,
                    f'{server_process.name} listens')
-        client_process = self.start_verbs(f'{program}-client', *common, *client, 'localhost',
-                                          options=runs[1])
+        client_process = self.start_verbs(f'{program}-client', *common, *client, to, options=runs[1],
+                                          host=hosts[1])
         return server_process, client_process
 
     def run_pair(self, program, *options, limit_s=LIMIT_S, **more):

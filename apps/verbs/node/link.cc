@@ -2,15 +2,56 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/node/link.h"
 
+#include <algorithm>
+
+#include "apps/node/kernel_addresses.h"
+#include "roce/wire/identification.h"
+
 namespace rockhopper::verbs {
 
 Expected<std::unique_ptr<NodeLink>> NodeLink::open(const Settings& settings, rte_mempool* pool,
-                                                   std::uint64_t wall_offset_ns) {
+                                                   std::uint64_t wall_offset_ns,
+                                                   std::uint64_t seed) {
   std::unique_ptr<NodeLink> link(new NodeLink);
   ROCKHOPPER_TRY(link->segment_, SegmentEnd::open({}, kMtu, pool));
   link->outermost_ = &link->segment();
+  if (settings.uplink) ROCKHOPPER_TRY(link->add_uplink(settings, pool, seed));
   ROCKHOPPER_TRY(link->wrap(settings, pool, wall_offset_ns));
   return link;
+}
+
+/// The MTU is the least of those of the interfaces that the addresses are of.
+Expected<void> NodeLink::add_uplink(const Settings& settings, rte_mempool* pool,
+                                    std::uint64_t seed) {
+  UplinkConfig config{.segment = segment_.get(),
+                      .pool = pool,
+                      .mtu = kMtu,
+                      .seed = seed,
+                      .identification = &wire::identification_of};
+  for (const DeviceAddress& own : settings.addresses) {
+    config.addresses.push_back(own.address);
+    const std::uint32_t mtu = interface_mtu(own.address);
+    if (mtu != 0) config.mtu = static_cast<std::uint16_t>(std::min<std::uint32_t>(config.mtu, mtu));
+  }
+  ROCKHOPPER_TRY(uplink_, Uplink::open(config));
+  outermost_ = uplink_.get();
+  return {};
+}
+
+std::optional<std::uint32_t> NodeLink::arm() {
+  const auto armed = segment().arm();
+  if (armed && uplink_ != nullptr && !uplink_->arm()) return std::nullopt;
+  return armed;
+}
+
+std::optional<stack::KernelSocket> NodeLink::socket_end() const {
+  if (uplink_ == nullptr) return std::nullopt;
+  return uplink_->socket_end();
+}
+
+void NodeLink::abandon() noexcept {
+  if (segment_ != nullptr) segment_->membership().let_go();
+  if (uplink_ != nullptr) uplink_->let_go();
 }
 
 Expected<void> NodeLink::wrap(const Settings& settings, rte_mempool* pool,

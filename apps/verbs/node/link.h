@@ -2,11 +2,14 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <rte_mempool.h>
 
 #include "apps/node/segment_end.h"
+#include "apps/node/uplink.h"
 #include "apps/verbs/node/settings.h"
 #include "stack/error.h"
 #include "stack/fault_injector.h"
@@ -18,14 +21,16 @@ namespace rockhopper::verbs {
 /// Largest IP packet: a path MTU of 4096 fits.
 inline constexpr std::uint16_t kMtu = 4300;
 
-/// The way of a node's packets to the processes of this host, with a capture and faults before it,
-/// if they are wanted.
+/// The way of a node's packets to the processes of this host, and to other hosts if there is an
+/// uplink, with a capture and faults before it, if they are wanted.
 class NodeLink {
  public:
-  /// `pool` is not owned. `wall_offset_ns` is that of the clock whose times bursts are given.
+  /// `pool` is not owned. `wall_offset_ns` is that of the clock whose times bursts are given,
+  /// `seed` of what is chosen at random.
   [[nodiscard]] static Expected<std::unique_ptr<NodeLink>> open(const Settings& settings,
                                                                 rte_mempool* pool,
-                                                                std::uint64_t wall_offset_ns);
+                                                                std::uint64_t wall_offset_ns,
+                                                                std::uint64_t seed);
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
 
@@ -33,22 +38,27 @@ class NodeLink {
   [[nodiscard]] stack::Link& link() { return *outermost_; }
   /// The innermost one, on which a thread sleeps until a packet comes.
   [[nodiscard]] stack::segment::SegmentLink& segment() { return segment_->link(); }
+  /// As that of the segment, for what comes from other hosts too.
+  [[nodiscard]] std::optional<std::uint32_t> arm();
+  /// What the host has to know of an uplink.
+  [[nodiscard]] std::optional<stack::KernelSocket> socket_end() const;
   /// Gives queue pairs the numbers that no other process has.
   [[nodiscard]] roce::QpnAllocator& numbers() { return *segment_; }
   /// In a child of fork(). Nothing else may be called then.
-  void abandon() noexcept {
-    if (segment_ != nullptr) segment_->membership().let_go();
-  }
+  void abandon() noexcept;
   /// Null: there is no capture.
   [[nodiscard]] stack::DropObserver* drop_observer() { return pcap_.get(); }
 
  private:
   NodeLink() = default;
+  [[nodiscard]] Expected<void> add_uplink(const Settings& settings, rte_mempool* pool,
+                                          std::uint64_t seed);
   [[nodiscard]] Expected<void> wrap(const Settings& settings, rte_mempool* pool,
                                     std::uint64_t wall_offset_ns);
 
   // In order of construction: each stands on the ones before.
   std::unique_ptr<SegmentEnd> segment_;
+  std::unique_ptr<Uplink> uplink_;
   std::unique_ptr<stack::PcapWriter> pcap_;
   std::unique_ptr<stack::FaultInjector> faults_;
   stack::Link* outermost_ = nullptr;

@@ -36,7 +36,7 @@ Expected<std::unique_ptr<Node>> Node::open(Settings settings) {
   ROCKHOPPER_TRY(node->make_host());
   ROCKHOPPER_TRY(node->make_engine());
   node->worker_ = std::make_unique<stack::Worker>(node->link_->link(), *node->host_, node->clock_);
-  ROCKHOPPER_TRY(node->progress_.start(node->link_->segment()));
+  ROCKHOPPER_TRY(node->progress_.start(*node->link_));
   return node;
 }
 
@@ -46,7 +46,8 @@ Expected<void> Node::make_link() {
   ROCKHOPPER_TRY(pool_,
                  stack::PlainPool::create({.size = settings_.faults ? kMbufsWithFaults : kMbufs,
                                            .data_room = kMtu + stack::kFrameOverhead}));
-  ROCKHOPPER_TRY(link_, NodeLink::open(settings_, pool_->get(), clock_.wall_offset_ns()));
+  ROCKHOPPER_TRY(link_,
+                 NodeLink::open(settings_, pool_->get(), clock_.wall_offset_ns(), random_.next()));
   mac_ = link_->link().mac();
   return {};
 }
@@ -57,6 +58,7 @@ Expected<void> Node::make_host() {
   config.mtu = link_->link().mtu();
   config.packet_pool = pool_->get();
   config.shared_mac = true;  // by all members of the segment
+  config.socket = link_->socket_end();
   config.seed = random_.next();
   config.drop_observer = link_->drop_observer();
   ROCKHOPPER_TRY(host_, stack::Host::create(config));

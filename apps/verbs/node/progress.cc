@@ -3,13 +3,11 @@
 #include "apps/verbs/node/progress.h"
 
 #include <algorithm>
-#include <csignal>
 #include <optional>
 #include <utility>
 
 #include <rte_pause.h>
 #include <sched.h>
-#include <sys/prctl.h>
 
 #include "apps/verbs/node/node.h"
 #include "stack/futex.h"
@@ -32,32 +30,19 @@ constexpr unsigned kPostsMax = 32;
 
 }  // namespace
 
-Expected<void> Progress::start(stack::segment::SegmentLink& link) {
+Expected<void> Progress::start(NodeLink& link) {
   link_ = &link;
   if (mode_ == ProgressMode::inline_only) return {};
-  sigset_t others;
-  sigset_t before;
-  sigfillset(&others);
-  // What the thread does wrong itself, as with memory that is gone, the program's handlers are
-  // told.
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    sigdelset(&others, own);
-  }
-  pthread_sigmask(SIG_SETMASK, &others, &before);
-  const int error = pthread_create(&thread_, nullptr, &Progress::enter, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return fail(ErrorCode::exhausted, "no thread that moves packets can be started");
-  started_ = true;
-  return {};
+  return thread_.start("rh-progress", &Progress::enter, this);
 }
 
 void Progress::stop() {
-  if (!std::exchange(started_, false)) return;
+  if (!thread_.started()) return;
   stop_.store(true, std::memory_order_relaxed);
   wanted_.store(1, std::memory_order_release);
   stack::wake_futex(wanted_, 1);
-  link_->wake();
-  pthread_join(thread_, nullptr);
+  link_->segment().wake();
+  thread_.join();
 }
 
 bool Progress::turn_of_application(bool lingers) {
@@ -135,7 +120,7 @@ void Progress::on_armed() {
 void Progress::ring_if_asleep(std::uint64_t due_ns) {
   if (due_ns >= asleep_until_ns_) return;
   asleep_until_ns_ = 0;  // once is enough
-  link_->wake();
+  link_->segment().wake();
 }
 
 bool Progress::turn() {
@@ -147,13 +132,7 @@ bool Progress::turn() {
   return moved;
 }
 
-void* Progress::enter(void* self) {
-  pthread_setname_np(pthread_self(), "rh-progress");
-  // The sleeps of this thread, and of no other, end when they should.
-  prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
-  static_cast<Progress*>(self)->run();
-  return nullptr;
-}
+void Progress::enter(void* self) { static_cast<Progress*>(self)->run(); }
 
 void Progress::run() {
   spinning_.begin();
@@ -203,7 +182,7 @@ void Progress::begin_to_watch() {
   turns_seen_ = application_turns_.load(std::memory_order_relaxed);
   const Section section(node_);
   serving_ = false;
-  link_->stay_awake();
+  link_->segment().stay_awake();
 }
 
 void Progress::begin_to_serve() {
@@ -260,7 +239,7 @@ void Progress::go_to_sleep() {
     asleep_until_ns_ = until_ns;
   }
   if (until_ns > node_.clock().now_ns() && !stop_.load(std::memory_order_relaxed)) {
-    link_->sleep(*armed, until_ns);
+    link_->segment().sleep(*armed, until_ns);
   }
   const Section section(node_);
   asleep_until_ns_ = 0;

@@ -5,13 +5,12 @@
 #include <atomic>
 #include <cstdint>
 
-#include <pthread.h>
-
+#include "apps/node/background_thread.h"
 #include "apps/verbs/node/lingering.h"
+#include "apps/verbs/node/link.h"
 #include "apps/verbs/node/settings.h"
 #include "apps/verbs/node/spinning.h"
 #include "stack/error.h"
-#include "stack/segment/segment_link.h"
 
 namespace rockhopper::verbs {
 
@@ -43,7 +42,7 @@ class Progress {
 
   /// Starts the thread, if the mode has one. It sleeps on `link`, which is not owned. Errors:
   /// `exhausted`.
-  [[nodiscard]] Expected<void> start(stack::segment::SegmentLink& link);
+  [[nodiscard]] Expected<void> start(NodeLink& link);
   /// Ends the thread and waits for it. Not in a Section.
   void stop();
 
@@ -77,7 +76,7 @@ class Progress {
   static constexpr unsigned kReluctanceMin = 4;
   static constexpr unsigned kReluctanceMax = 32;
 
-  static void* enter(void* self);
+  static void enter(void* self);
   void run();
   void watch();
   void serve();
@@ -95,9 +94,7 @@ class Progress {
 
   Node& node_;
   const ProgressMode mode_;
-  stack::segment::SegmentLink* link_ = nullptr;
-  pthread_t thread_{};
-  bool started_ = false;
+  NodeLink* link_ = nullptr;
   std::atomic<bool> stop_{false};
 
   // Changed in a Section.
@@ -120,6 +117,7 @@ class Progress {
   std::uint64_t term_began_ns_ = 0;  ///< of watching or serving
   std::uint32_t turns_seen_ = 0;     ///< of the application
   Spinning spinning_;
+  BackgroundThread thread_;
 };
 
 }  // namespace rockhopper::verbs

@@ -27,6 +27,9 @@ constexpr std::array kModes = {std::pair{std::string_view("adaptive"), ProgressM
                                std::pair{std::string_view("thread"), ProgressMode::thread},
                                std::pair{std::string_view("inline"), ProgressMode::inline_only}};
 
+constexpr std::array kUplinks = {std::pair{std::string_view("none"), false},
+                                 std::pair{std::string_view("udp"), true}};
+
 /// Returns the variable's value; empty if it is not set.
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
@@ -34,9 +37,8 @@ std::string_view variable(const char* name) {
 }
 
 template <typename Choice, std::size_t kCount>
-Expected<Choice> choose(const char* name,
+Expected<Choice> choose(const char* name, std::string_view value,
                         const std::array<std::pair<std::string_view, Choice>, kCount>& choices) {
-  const std::string_view value = variable(name);
   if (value.empty()) return choices.front().second;
   std::string names;
   for (const auto& [text, choice] : choices) {
@@ -47,11 +49,11 @@ Expected<Choice> choose(const char* name,
   return fail(ErrorCode::invalid_argument, "{} is one of {}, not \"{}\"", name, names, value);
 }
 
-Expected<std::vector<DeviceAddress>> read_addresses() {
+Expected<std::vector<DeviceAddress>> read_addresses(bool uplink) {
   constexpr const char* kName = "ROCKHOPPER_ADDRESSES";
   std::vector<DeviceAddress> addresses;
   if (const std::string_view value = variable(kName); !value.empty()) {
-    auto parsed = parse_addresses(value);
+    auto parsed = parse_addresses(value, uplink);
     if (!parsed) return fail(parsed.error().code, "{}: {}", kName, parsed.error().message);
     return parsed;
   }
@@ -73,10 +75,14 @@ std::string capture_path(std::string_view text) {
   return path;
 }
 
-Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text) {
+Expected<bool> parse_uplink(std::string_view text) {
+  return choose("ROCKHOPPER_UPLINK", text, kUplinks);
+}
+
+Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text, bool uplink) {
   std::vector<DeviceAddress> addresses;
   ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
-    ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item));
+    ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item, uplink));
     for (const DeviceAddress& other : addresses) {
       if (other.address == own.address) {
         return fail(ErrorCode::invalid_argument, "{} is given twice", own.address.to_string());
@@ -94,8 +100,10 @@ Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text) {
 
 Expected<Settings> Settings::read() {
   Settings settings;
-  ROCKHOPPER_TRY(settings.addresses, read_addresses());
-  ROCKHOPPER_TRY(settings.progress, choose("ROCKHOPPER_PROGRESS", kModes));
+  ROCKHOPPER_TRY(settings.uplink, parse_uplink(variable("ROCKHOPPER_UPLINK")));
+  ROCKHOPPER_TRY(settings.addresses, read_addresses(settings.uplink));
+  ROCKHOPPER_TRY(settings.progress,
+                 choose("ROCKHOPPER_PROGRESS", variable("ROCKHOPPER_PROGRESS"), kModes));
   settings.pcap = capture_path(variable("ROCKHOPPER_PCAP"));
   if (const std::string_view faults = variable("ROCKHOPPER_FAULTS"); !faults.empty()) {
     auto parsed = stack::parse_faults(faults);

@@ -28,18 +28,24 @@ struct Settings {
   std::string pcap{};  ///< path of a capture; empty: none
   std::optional<stack::FaultConfig> faults{};
   ProgressMode progress = ProgressMode::adaptive;
+  bool uplink = false;  ///< through UDP sockets to other hosts
 
   /// Reads ROCKHOPPER_ADDRESSES ("192.0.2.1/24,fd00::1/64"; default: the kernel's, and without
   /// any 198.18.0.1/15), ROCKHOPPER_PCAP ("%p" in it is the process's number), ROCKHOPPER_FAULTS
-  /// (stack::parse_faults) and ROCKHOPPER_PROGRESS (adaptive, thread, inline). An error's message
-  /// names the variable.
+  /// (stack::parse_faults), ROCKHOPPER_PROGRESS (adaptive, thread, inline) and ROCKHOPPER_UPLINK
+  /// (none, udp). An error's message names the variable.
   [[nodiscard]] static Expected<Settings> read();
 };
 
 /// `text` with the process's number for each "%p".
 [[nodiscard]] std::string capture_path(std::string_view text);
 
-/// Reads a list of addresses with prefix lengths as Settings::read() does. Not empty.
-[[nodiscard]] Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text);
+/// Reads ROCKHOPPER_UPLINK's value, which may be empty, as Settings::read() does.
+[[nodiscard]] Expected<bool> parse_uplink(std::string_view text);
+
+/// Reads a list of addresses with prefix lengths as Settings::read() does. Not empty. Those of the
+/// loopback device are good for an uplink alone.
+[[nodiscard]] Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text,
+                                                                   bool uplink);
 
 }  // namespace rockhopper::verbs

@@ -105,7 +105,8 @@ class UdpLinkTest : public ::testing::Test {
         if (count == 0) return frames;
       }
     }
-    [[nodiscard]] const UdpLinkCounters& counters() const { return link->counters(); }
+    [[nodiscard]] const UdpSenderCounters& sent() const { return link->sent(); }
+    [[nodiscard]] const UdpReceiverCounters& received() const { return link->received(); }
   };
 
   static Expected<std::unique_ptr<UdpLink>> try_open(PlainPool& pool,
@@ -145,10 +146,10 @@ TEST_F(UdpLinkTest, FramesArriveAsTheyWere) {
   EXPECT_EQ(to.receive(), expected);
   EXPECT_EQ(from.send(frames, 100), 5) << "in mbufs of 100 bytes";
   EXPECT_EQ(to.receive(2), expected);
-  EXPECT_EQ(from.counters().tx_packets.value(), 10u);
-  EXPECT_EQ(to.counters().rx_packets.value(), 10u);
-  EXPECT_EQ(from.counters().tx_bytes.value(), to.counters().rx_bytes.value());
-  EXPECT_EQ(from.counters().tx_refused.value(), 0u);
+  EXPECT_EQ(from.sent().tx_packets.value(), 10u);
+  EXPECT_EQ(to.received().rx_packets.value(), 10u);
+  EXPECT_EQ(from.sent().tx_bytes.value(), to.received().rx_bytes.value());
+  EXPECT_EQ(from.sent().tx_refused.value(), 0u);
 }
 
 TEST_F(UdpLinkTest, SendsFromAPortOfRnics) {
@@ -192,9 +193,9 @@ TEST_F(UdpLinkTest, WhatIsNoDatagramOfItsOwnIsCounted) {
   Bytes long_one = frame_of(*from.link, a, b, Bytes(kMtu - 27));
   EXPECT_EQ(from.send({arp, good, Bytes(10), other_port, icmp, good, foreign, long_one, good}), 9);
   EXPECT_EQ(to.receive(), std::vector<Bytes>(3, arrived(good)));
-  EXPECT_EQ(from.counters().tx_not_roce.value(), 4u);
-  EXPECT_EQ(from.counters().tx_not_own.value(), 1u);
-  EXPECT_EQ(from.counters().tx_too_long.value(), 1u);
+  EXPECT_EQ(from.sent().tx_not_roce.value(), 4u);
+  EXPECT_EQ(from.sent().tx_not_own.value(), 1u);
+  EXPECT_EQ(from.sent().tx_too_long.value(), 1u);
   EXPECT_EQ(from.pool->in_use(), 0u);
 }
 
@@ -206,8 +207,8 @@ TEST_F(UdpLinkTest, WhatTheKernelRefusesHoldsUpNothing) {
   const Bytes good = frame_of(*end.link, a, a, Bytes(16));
   EXPECT_EQ(end.send({lost, good, lost, lost, good, lost}), 6);
   EXPECT_THAT(end.receive(), SizeIs(2));
-  EXPECT_EQ(end.counters().tx_refused.value(), 4u);
-  EXPECT_EQ(end.counters().tx_packets.value(), 2u);
+  EXPECT_EQ(end.sent().tx_refused.value(), 4u);
+  EXPECT_EQ(end.sent().tx_packets.value(), 2u);
 }
 
 TEST_F(UdpLinkTest, LongDatagramsAreDropped) {
@@ -219,7 +220,7 @@ TEST_F(UdpLinkTest, LongDatagramsAreDropped) {
       from.send({frame_of(*from.link, a, b, Bytes(1473)), frame_of(*from.link, a, b, Bytes(1472))}),
       2);
   EXPECT_THAT(to.receive(), ElementsAre(SizeIs(14 + 1500)));
-  EXPECT_EQ(to.counters().rx_too_long.value(), 1u);
+  EXPECT_EQ(to.received().rx_too_long.value(), 1u);
 }
 
 TEST_F(UdpLinkTest, ReceivesNoMoreThanIsAskedForAndMbufsAllow) {
@@ -232,7 +233,7 @@ TEST_F(UdpLinkTest, ReceivesNoMoreThanIsAskedForAndMbufsAllow) {
   EXPECT_EQ(to.link->rx_burst(packets.data(), 3, 0), 3);
   EXPECT_EQ(to.link->rx_burst(packets.data() + 3, 13, 0), 5) << "all mbufs";
   EXPECT_EQ(to.link->rx_burst(packets.data() + 8, 8, 0), 0);
-  EXPECT_EQ(to.counters().rx_no_mbuf.value(), 1u);
+  EXPECT_EQ(to.received().rx_no_mbuf.value(), 1u);
   rte_pktmbuf_free_bulk(packets.data(), 8);
   EXPECT_THAT(to.receive(4), SizeIs(12)) << "nothing is lost";
 }
@@ -251,8 +252,8 @@ TEST_F(UdpLinkTest, CountsWhatTheKernelDropped) {
   // A datagram tells of those before it.
   ASSERT_EQ(from.send({frame}), 1);
   received += to.receive().size();
-  EXPECT_GT(to.counters().rx_overflows.value(), 0u);
-  EXPECT_EQ(received + to.counters().rx_overflows.value(), 32'001u);
+  EXPECT_GT(to.received().rx_overflows.value(), 0u);
+  EXPECT_EQ(received + to.received().rx_overflows.value(), 32'001u);
 }
 
 std::uint16_t some_identification(std::span<const std::uint8_t> packet) {
@@ -278,7 +279,7 @@ TEST_F(UdpLinkTest, TheIdentificationIsPutIntoTheHeader) {
             HostDrop::none)
       << "the checksum is right";
   EXPECT_EQ(frames[1], arrived(frame_of(*end.link, a, a, Bytes(17))));
-  EXPECT_EQ(end.counters().rx_identified.value(), 1u);
+  EXPECT_EQ(end.received().rx_identified.value(), 1u);
 }
 
 /// What the kernel puts on the wire has to be what the ICRC was computed over.

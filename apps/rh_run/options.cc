@@ -68,9 +68,14 @@ void add_options(const OptionSet& app, Options& options) {
         return {};
       },
       "a device that the command sees; once for each. Default: rh0");
-  device.add_option("--addresses LIST", options.addresses,
-                    "its addresses with their prefix lengths, as 192.0.2.1/24,fd00::1/64: the GID "
-                    "table. Default: the kernel's");
+  device.add_parsed(
+      "--addresses LIST", "",
+      [&options](const std::string& text) -> Expected<void> {
+        options.addresses = text;  // check() reads it
+        return {};
+      },
+      "its addresses with their prefix lengths, as 192.0.2.1/24,fd00::1/64: the GID table. "
+      "Default: the kernel's");
   device
       .add_option("--progress MODE", options.progress,
                   "which threads move packets: the command's while it polls and another one while "

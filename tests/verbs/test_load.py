@@ -224,6 +224,8 @@ class Command(RunTest):
                                 (('--addresses', '255.255.255.255/32', 'true'), '255.255.255.255'),
                                 (('--addresses', '10.0.0.1/24,10.0.0.1/8', 'true'), 'twice'),
                                 (('--addresses', '', 'true'), 'empty'),
+                                (('--uplink', 'tcp', 'true'), 'uplink'),
+                                (('--uplink', 'udp', '--addresses', '1.2.3.4', 'true'), 'prefix length'),
                                 (('--faults', '', 'true'), 'empty'), (('--pcap', '', 'true'), 'empty'),
                                 (('--pcap', '/no/such/folder/x', 'true'), 'No such file'),
                                 (('--pcap', str(self.runtime), 'true'), 'Is a directory'),

@@ -230,23 +230,20 @@ TEST_F(UplinkTest, TheLastOneTakesOverToo) {
   EXPECT_TRUE(third.comes_to_receive());
 }
 
-/// As after a race for the role: its holder has ended, and another one has the lock.
+/// As after a race for the role: who had it has ended, and another one has the lock.
 TEST_F(UplinkTest, OneThatWasSlowerTakesOverLater) {
-  auto first = std::make_unique<Process>(there_, 12);
-  Process second(there_, 13);
   const std::string role = there_.directory.path() + "/uplink";
-  const stack::Descriptor holder(::open(role.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  first.reset();
-  bool locked = false;
-  while (!locked && !second.uplink().receives()) {
-    locked = ::flock(holder.fd(), LOCK_EX | LOCK_NB) == 0;
-  }
-  if (locked) {
-    // The thread is refused meanwhile, but nothing here depends on that.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(::flock(holder.fd(), LOCK_UN), 0);
-  }
-  EXPECT_TRUE(second.comes_to_receive());
+  ASSERT_TRUE(stack::Succession::open(role));
+  const stack::Descriptor faster(::open(role.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(::flock(faster.fd(), LOCK_EX | LOCK_NB), 0);
+  stack::Descriptor writer(::open(role.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  Process slower(there_, 13);
+  writer.reset();
+  // The thread is refused meanwhile, but nothing here depends on that.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(slower.uplink().receives());
+  ASSERT_EQ(::flock(faster.fd(), LOCK_UN), 0);
+  EXPECT_TRUE(slower.comes_to_receive());
 }
 
 TEST_F(UplinkTest, ADatagramEndsTheSleepOfItsReceiver) {

@@ -58,7 +58,7 @@ TSAN = Build('tsan', ('clang', 'clang++'), (
 # The engine behind libibverbs, as its threads share the work in each of the ways.
 VERBS_ENGINE_TESTS = ('verbs-engine-adaptive', 'verbs-engine-thread', 'verbs-engine-inline')
 # The same engine behind stock programs.
-VERBS_TESTS = (*VERBS_ENGINE_TESTS, 'verbs-pingpong', 'verbs-pyverbs')
+VERBS_TESTS = (*VERBS_ENGINE_TESTS, 'verbs-pingpong', 'verbs-pyverbs', 'verbs-uplink')
 # The tests that start threads of the library.
 TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_TESTS)
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Programs over UDP sockets (--device udp) against the kernel's Soft-RoCE, with no right at all: in
-a network namespace that any user may make, whose kernel has a tap device to the guest."""
+"""Programs over UDP sockets (--device udp, and stock ones under rh-run --uplink udp) against the
+kernel's Soft-RoCE, with no right at all: in a network namespace that any user may make, whose kernel
+has a tap device to the guest."""
 
 import itertools
 import os
@@ -67,6 +68,14 @@ class SoftRoce(RepeatedTest):
         return self.start(program, [*inside(), PROGRAMS / program, '--device', 'udp', '--idle', 'sleep',
                                     *arguments])
 
+    def under_rh_run(self, command, capture):
+        """A stock program; all of them have one segment."""
+        segment = pathlib.Path(_folder.name, 'segment')
+        segment.mkdir(mode=0o700, exist_ok=True)
+        return self.start('rh-run', [*inside(), 'env', f'ROCKHOPPER_SEGMENT={segment}',
+                                     f'XDG_RUNTIME_DIR={segment}', PROGRAMS / 'rh-run', '--uplink', 'udp', '--pcap',
+                                     capture, *command.split()])
+
     def theirs(self, command):
         return self.start('guest', [*in_guest(), command])
 
@@ -106,6 +115,33 @@ class SoftRoce(RepeatedTest):
                     client = self.ours('rh-pingpong', *own, GUESTS[4])
                 self.run_both(server, client)
                 self.assert_judged(capture)
+
+    def run_stock(self, program, options, family, we_serve):
+        """The same program at both ends; they meet over IPv4."""
+        port = next(ports)
+        capture = pathlib.Path(_folder.name, f'{port}.pcapng')
+        # The guest's table of GIDs begins with a link-local address, ours ends with one.
+        flag = '-g' if program.startswith('ibv_') else '-x'
+        own = f'{program} {flag} {0 if family == 4 else 1} -p {port} {options}'
+        stock = f'{program} -d rxe0 {flag} {1 if family == 4 else 2} -p {port} {options}'
+        if we_serve:
+            server = self.under_rh_run(own, capture)
+            self.wait_for_port([*inside(), 'sh', '-c'], port)
+            client = self.theirs(f'{stock} {OURS[4]}')
+        else:
+            server = self.theirs(stock)
+            self.wait_for_port(in_guest(), port)
+            client = self.under_rh_run(f'{own} {GUESTS[4]}', capture)
+        self.run_both(server, client)
+        self.assert_judged(capture)
+
+    def test_stock_programs(self):
+        for program, options in (('ibv_rc_pingpong', '-s 9000 -n 200 -c'), ('ibv_ud_pingpong', '-s 2000 -n 200'),
+                                 ('ib_write_bw', '-s 65536 -n 100 -F -m 4096'), ('ib_read_bw', '-s 65536 -n 100 -F -m 4096'),
+                                 ('ib_atomic_bw', '-n 100 -F')):
+            for family, we_serve in itertools.product((4, 6), (True, False)):
+                with self.subTest(program=program, ip=family, we_serve=we_serve):
+                    self.run_stock(program, options, family, we_serve)
 
     def test_the_connection_manager(self):
         for family in (4, 6):

@@ -6,6 +6,7 @@ the loopback device, and two network namespaces that any user may make."""
 
 import random
 import re
+import socket
 import subprocess
 import unittest
 
@@ -15,7 +16,7 @@ from lab.namespaces import two_hosts
 from lab.pairs import free_port
 from lab.processes import Unavailable
 from support import LIMIT_S, wait_until
-from verbs_support import SANITIZER, as_ordinary_user
+from verbs_support import SANITIZER, SOAK, as_ordinary_user
 
 UPLINK = ('--uplink', 'udp')
 ADDRESSES = {4: ('10.8.0.1', '10.8.0.2'), 6: ('fd08::1', 'fd08::2')}
@@ -102,7 +103,7 @@ class OneMachine(UplinkTest):
 
     def test_another_process_receives_when_one_is_killed(self):
         """The programs' timeout is 67 ms, and they repeat 7 times."""
-        for _ in range(2 if SANITIZER else 5):
+        for _ in range(200 if SOAK else 2 if SANITIZER else 5):
             holders = [self.start_verbs('holder', 'ibv_rc_pingpong', '-g', 0, '-p', free_port(), host=host)
                        for host in self.segments]
             for holder, address in zip(holders, self.addresses):
@@ -115,6 +116,25 @@ class OneMachine(UplinkTest):
             for process in pair:
                 self.assertEqual(process.wait(LIMIT_S), 0, process.output() + process.messages())
                 self.assertNotIn('invalid data', process.output())
+
+    def test_random_datagrams_cost_nothing_but_time(self):
+        """Some begin like a packet for a queue pair that there is."""
+        count = 1_000_000 if SOAK else 20_000
+        pair = self.start_pair('ibv_rc_pingpong', '-c', '-g', 0, '-n', count)
+        wait_until(lambda: 'remote address' in pair[1].output() or pair[1].has_ended(), LIMIT_S, 'the pair has begun')
+        numbers = [int(number, 16) for number in re.findall(r'QPN 0x(\w+)', pair[1].output())]
+        chance = random.Random(0)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hostile:
+            for _ in range(count):
+                packet = bytearray(chance.randbytes(chance.choice((chance.randrange(64), chance.randrange(4500)))))
+                if len(packet) >= 12 and chance.random() < 0.5:
+                    packet[0] = chance.randrange(0x20)  # of RC
+                    packet[1:4] = bytes((0x40, 0xff, 0xff))
+                    packet[4:8] = chance.choice(numbers).to_bytes(4, 'big')
+                hostile.sendto(packet, (chance.choice(self.addresses), 4791))
+        for process in pair:
+            self.assertEqual(process.wait(LIMIT_S + count // 1000), 0, process.output() + process.messages())
+            self.assertNotIn('invalid data', process.output())
 
     def test_a_child_does_not_keep_the_port(self):
         """As a program may leave one behind that knows nothing of the device."""

@@ -111,10 +111,10 @@ std::uint16_t Uplink::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uin
 }
 
 bool Uplink::looks(std::uint64_t now_ns) {
-  if (readable_.load(std::memory_order_relaxed)) {
-    readable_.store(false, std::memory_order_relaxed);
-    // The thread has published it before.
-    if (stack::UdpReceiver* made = prepared_.exchange(nullptr, std::memory_order_acquire)) {
+  if (readable_.load(std::memory_order_relaxed) &&
+      readable_.exchange(false, std::memory_order_acquire)) {
+    // The thread has stored it before.
+    if (stack::UdpReceiver* made = prepared_.exchange(nullptr, std::memory_order_relaxed)) {
       receiver_.reset(made);
       counters_.takeovers.add();
     }
@@ -150,12 +150,16 @@ std::uint16_t Uplink::sort(rte_mbuf** packets, std::uint16_t count, std::uint64_
 }
 
 void Uplink::pass_on(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
-  const std::uint16_t passed = segment_.link().tx_burst(packets, count, now_ns);
-  counters_.rx_forwarded.add(passed);
-  // What is for others is not to wait for a process that stands still.
-  const auto left = static_cast<unsigned>(count - passed);
-  counters_.rx_forward_refused.add(left);
-  rte_pktmbuf_free_bulk(packets + passed, left);
+  for (;;) {
+    const std::uint16_t passed = segment_.link().tx_burst(packets, count, now_ns);
+    counters_.rx_forwarded.add(passed);
+    if (passed == count) return;
+    // What is for others is not to wait for a process that stands still.
+    counters_.rx_forward_refused.add();
+    rte_pktmbuf_free(packets[passed]);
+    packets += passed + 1;
+    count = static_cast<std::uint16_t>(count - passed - 1);
+  }
 }
 
 /// What nobody is known to have, the engine of this process counts, as it counts what it refuses.
@@ -194,7 +198,7 @@ void Uplink::wait() {
 }
 
 void Uplink::tell() {
-  readable_.store(true, std::memory_order_relaxed);
+  readable_.store(true, std::memory_order_release);
   segment_.link().wake();
 }
 
@@ -216,7 +220,7 @@ int Uplink::take_over(int retry_ms) {
     }
     return next_ms;
   }
-  prepared_.store(made->release(), std::memory_order_release);
+  prepared_.store(made->release(), std::memory_order_relaxed);
   receives_.store(true, std::memory_order_relaxed);
   tell();
   return -1;

@@ -281,6 +281,7 @@ TEST_F(UplinkTest, ADatagramThatWaitsAlreadyForbidsTheSleep) {
 TEST_F(UplinkTest, AProcessThatStandsStillCostsOthersNothing) {
   Process first(there_, 12);
   Process still(there_, 13);
+  Process beside(there_, 14);
   Process ours(here_, 11);
   const std::vector<Bytes> many(16, ours.frame_to(there_, 13, 4000));
   const auto& counters = first.uplink().counters();
@@ -290,8 +291,12 @@ TEST_F(UplinkTest, AProcessThatStandsStillCostsOthersNothing) {
     EXPECT_THAT(first.receive(), IsEmpty());
   }
   EXPECT_GT(counters.rx_forward_refused.value(), 0u);
-  EXPECT_EQ(ours.send({ours.frame_to(there_, 12)}), 1);
+  // Behind a frame that is refused, others are not.
+  EXPECT_EQ(
+      ours.send({many.front(), ours.frame_to(there_, 14), many.front(), ours.frame_to(there_, 12)}),
+      4);
   EXPECT_THAT(first.wait_for_frames(), SizeIs(1));
+  EXPECT_THAT(beside.receive(), SizeIs(1));
 }
 
 TEST_F(UplinkTest, ErrorsSayWhatIsWrong) {

@@ -76,7 +76,7 @@ class Mpi(PairTest):
         if not pathlib.Path(PYTHON).exists():
             self.skipTest(f'{PYTHON} is not there')
 
-    def under_rh_run(self, *command, options=()):
+    def under_rh_run(self, *command, **more):
         # They ask before root runs them, where no ordinary user can. UCX 1.13 ends by an assertion when
         # it has repeated a connect, after 10 ms that a process may be without a processor, and both
         # answers come.
@@ -84,7 +84,7 @@ class Mpi(PairTest):
                     'UCX_UD_ASYNC_TIMER_TICK': '1s', 'OMPI_ALLOW_RUN_AS_ROOT': 1,
                     'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': 1, 'TMPDIR': self.lab.folder}
         return super().under_rh_run('env', *(f'{name}={value}' for name, value in settings.items()),
-                                    *command, options=options)
+                                    *command, **more)
 
     def run_mpi(self, *command, options=()):
         """Runs it to success."""

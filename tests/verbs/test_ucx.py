@@ -51,8 +51,8 @@ class Ucx(PairTest):
             if shutil.which(program) is None:
                 self.skipTest(f'{program} is not installed (package ucx-utils)')
 
-    def under_rh_run(self, *command, options=()):
-        return super().under_rh_run('env', f'UCX_TLS={self.transports}', *command, options=options)
+    def under_rh_run(self, *command, **more):
+        return super().under_rh_run('env', f'UCX_TLS={self.transports}', *command, **more)
 
     def test_transports(self):
         self.transports = 'all'

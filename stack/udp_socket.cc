@@ -7,9 +7,9 @@
 #include <cstring>
 #include <span>
 
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <rte_byteorder.h>
+
+#include "stack/kernel_addresses.h"
 
 #ifndef UDP_NO_CHECK6_TX
 #define UDP_NO_CHECK6_TX 101
@@ -31,23 +31,6 @@ struct SocketOption {
 bool set_option(const Descriptor& socket, const SocketOption& option) {
   return ::setsockopt(socket.fd(), option.level, option.name, &option.value, sizeof option.value) ==
          0;
-}
-
-/// The interface that has the address, which may be of IPv6; 0 if none has.
-std::uint32_t interface_of(const IpAddress& address) {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return 0;
-  std::uint32_t interface = 0;
-  for (const ifaddrs* one = all; one != nullptr && interface == 0; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET6) continue;
-    sockaddr_in6 found;
-    std::memcpy(&found, one->ifa_addr, sizeof found);
-    if (IpAddress::from_bytes(&found.sin6_addr) == address) {
-      interface = if_nametoindex(one->ifa_name);
-    }
-  }
-  ::freeifaddrs(all);
-  return interface;
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "apps/common/idle.h"
-#include "apps/node/kernel_addresses.h"
 #include "roce/pkey_table.h"
 #include "roce/random.h"
+#include "stack/kernel_addresses.h"
 #include "stack/net/learning_switch.h"
 #include "stack/port.h"
 #include "stack/split_list.h"
@@ -56,7 +56,7 @@ stack::MemifConfig memif_config(const EndpointOptions& options, Role role) {
 
 }  // namespace
 
-void add_endpoint_options(OptionSet app, EndpointOptions& options,
+void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
                           const std::string& device_names) {
   const OptionSet network = app.group("Network");
   network.add_option(device_names + " DEVARGS|ID", options.device,
@@ -138,20 +138,20 @@ void add_endpoint_options(OptionSet app, EndpointOptions& options,
       "print packet rates every so many seconds, and all counters at the end (stderr)");
 }
 
-Option add_path_mtu_option(OptionSet app, std::uint16_t& target, std::string_view help) {
+Option add_path_mtu_option(const OptionSet& app, std::uint16_t& target, std::string_view help) {
   return app.add_option("-m,--mtu BYTES", target, help).one_of({256, 512, 1024, 2048, 4096});
 }
 
-Option add_path_mtu_option(OptionSet app, std::optional<std::uint16_t>& target,
+Option add_path_mtu_option(const OptionSet& app, std::optional<std::uint16_t>& target,
                            std::string_view help) {
   return app.add_option("-m,--mtu BYTES", target, help).one_of({256, 512, 1024, 2048, 4096});
 }
 
-Option add_ack_timeout_option(OptionSet app, std::string_view names, unsigned& target) {
+Option add_ack_timeout_option(const OptionSet& app, std::string_view names, unsigned& target) {
   return app.add_option(names, target, "local ACK timeout code: 4.096 us * 2^code").range(1, 31);
 }
 
-Option add_seconds_option(OptionSet app, std::string_view name, double& target,
+Option add_seconds_option(const OptionSet& app, std::string_view name, double& target,
                           std::string_view help) {
   return app.add_option(std::string(name) + " SECONDS", target, help).range(0.1, 86400.0);
 }
@@ -213,7 +213,7 @@ Expected<void> set_kernel_addresses(const std::vector<std::string>& texts, Endpo
     config.addresses.push_back({*address, 0});
   }
   if (config.addresses.empty()) {
-    for (const DeviceAddress& own : kernel_addresses()) {
+    for (const stack::DeviceAddress& own : stack::kernel_addresses()) {
       // One of those is of no use without its interface.
       if (!own.address.is_ipv4() && own.address.is_link_local()) continue;
       config.addresses.push_back({own.address, 0});
@@ -224,12 +224,10 @@ Expected<void> set_kernel_addresses(const std::vector<std::string>& texts, Endpo
                 "--device udp: no interface has an address but the loopback device; --ip "
                 "127.0.0.1 takes that");
   }
-  std::uint32_t mtu = kMemifMtu;
+  config.mtu = kMemifMtu;
   for (const InterfaceAddress& own : config.addresses) {
-    const std::uint32_t found = interface_mtu(own.address);
-    if (found != 0) mtu = std::min(mtu, found);
+    config.mtu = stack::limit_mtu(config.mtu, own.address);
   }
-  config.mtu = static_cast<std::uint16_t>(mtu);
   return {};
 }
 

@@ -44,17 +44,17 @@ struct EndpointOptions {
 };
 
 /// Adds them. `device_names` are the names of the option that chooses the DPDK port.
-void add_endpoint_options(OptionSet app, EndpointOptions& options,
+void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
                           const std::string& device_names = "-d,--device");
 
 // What several programs have besides, with a target of each one's own.
 
-Option add_path_mtu_option(OptionSet app, std::uint16_t& target, std::string_view help);
-Option add_path_mtu_option(OptionSet app, std::optional<std::uint16_t>& target,
+Option add_path_mtu_option(const OptionSet& app, std::uint16_t& target, std::string_view help);
+Option add_path_mtu_option(const OptionSet& app, std::optional<std::uint16_t>& target,
                            std::string_view help);
-Option add_ack_timeout_option(OptionSet app, std::string_view names, unsigned& target);
+Option add_ack_timeout_option(const OptionSet& app, std::string_view names, unsigned& target);
 /// For --timeout and the like, 0.1 s to a day.
-Option add_seconds_option(OptionSet app, std::string_view name, double& target,
+Option add_seconds_option(const OptionSet& app, std::string_view name, double& target,
                           std::string_view help);
 
 /// Reads "0xffff,0x8001": a P_Key table from index 0 on. 0 is an empty entry.

@@ -4,7 +4,7 @@
 
 namespace rockhopper::apps {
 
-Option add_idle_option(OptionSet app, std::string& text) {
+Option add_idle_option(const OptionSet& app, std::string& text) {
   return app
       .add_option(
           "--idle POLICY", text,

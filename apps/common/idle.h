@@ -15,7 +15,7 @@ using stack::kIdleSleepNs;
 using stack::kLongIdleSleepNs;
 
 /// The option --idle. `text` is its value: "poll", "yield" or "sleep".
-Option add_idle_option(OptionSet app, std::string& text);
+Option add_idle_option(const OptionSet& app, std::string& text);
 /// `text` is a value that the option takes.
 [[nodiscard]] IdlePolicy parse_idle(const std::string& text);
 

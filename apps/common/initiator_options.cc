@@ -17,7 +17,7 @@ void InitiatorOptions::apply(dc::DciInit& init) const {
   init.connect_with_data = handshake != "half";
 }
 
-void add_initiator_options(OptionSet app, InitiatorOptions& options) {
+void add_initiator_options(const OptionSet& app, InitiatorOptions& options) {
   app.add_option("--streams", options.streams,
                  "DC: connections that this end's initiator has at a time; target N is served by "
                  "stream N modulo this")

@@ -24,6 +24,6 @@ struct InitiatorOptions {
 };
 
 /// Adds --streams and --handshake.
-void add_initiator_options(OptionSet app, InitiatorOptions& options);
+void add_initiator_options(const OptionSet& app, InitiatorOptions& options);
 
 }  // namespace rockhopper::apps

@@ -4,7 +4,7 @@
 
 namespace rockhopper::apps {
 
-void add_measuring_options(OptionSet app, MeasuringOptions& options,
+void add_measuring_options(const OptionSet& app, MeasuringOptions& options,
                            std::string_view report_gbits_names) {
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
@@ -15,7 +15,8 @@ void add_measuring_options(OptionSet app, MeasuringOptions& options,
                      "give up when nothing has completed for so long");
 }
 
-void add_run_length_options(OptionSet app, MeasuringOptions& options, const RunLengthTexts& texts) {
+void add_run_length_options(const OptionSet& app, MeasuringOptions& options,
+                            const RunLengthTexts& texts) {
   const Option iterations =
       app.add_option("-n,--iters", options.iterations, texts.iterations).positive();
   app.add_option("-D,--duration SECONDS", options.duration_s, "run each size so long instead")
@@ -24,7 +25,7 @@ void add_run_length_options(OptionSet app, MeasuringOptions& options, const RunL
   app.add_option("--warmup", options.warmup, texts.warmup);
 }
 
-void add_queue_pair_options(OptionSet app, MeasuringOptions& options) {
+void add_queue_pair_options(const OptionSet& app, MeasuringOptions& options) {
   add_path_mtu_option(app, options.path_mtu, "path MTU. Default: the largest that both ends can");
   add_ack_timeout_option(app, "-u,--qp-timeout", options.ack_timeout);
 }

@@ -41,7 +41,7 @@ struct MeasuringOptions {
 };
 
 /// Adds where the server is, and how results are printed.
-void add_measuring_options(OptionSet app, MeasuringOptions& options,
+void add_measuring_options(const OptionSet& app, MeasuringOptions& options,
                            std::string_view report_gbits_names);
 
 /// What --help says of options whose words depend on what is measured.
@@ -50,10 +50,11 @@ struct RunLengthTexts {
   std::string_view warmup;
 };
 /// Adds how long each size is measured.
-void add_run_length_options(OptionSet app, MeasuringOptions& options, const RunLengthTexts& texts);
+void add_run_length_options(const OptionSet& app, MeasuringOptions& options,
+                            const RunLengthTexts& texts);
 
 /// Adds what the client decides about queue pairs.
-void add_queue_pair_options(OptionSet app, MeasuringOptions& options);
+void add_queue_pair_options(const OptionSet& app, MeasuringOptions& options);
 
 /// A value of --op: names with commas between them, or "all", which stands for `all`.
 template <Named Operation>

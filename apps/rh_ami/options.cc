@@ -18,7 +18,7 @@ constexpr std::uint32_t kAtomicBytes = 8;
 /// Of both areas of an end's memory.
 constexpr std::uint64_t kCheckedBytesMax = std::uint64_t{1} << 30;
 
-void add_workload_options(OptionSet app, Options& options) {
+void add_workload_options(const OptionSet& app, Options& options) {
   using enum Operation;
   app.add_parsed(
       "--op OPS", "am_lat",
@@ -57,7 +57,7 @@ void add_workload_options(OptionSet app, Options& options) {
   add_queue_pair_options(app, options);
 }
 
-void add_lane_options(OptionSet app, Options& options) {
+void add_lane_options(const OptionSet& app, Options& options) {
   app.add_option("--mode", options.completion,
                  "how the adapter tells of complete transfers: mask, a bit for each, in any order; "
                  "counter, how many, in the order of injection (docs/ami.md)");
@@ -85,7 +85,7 @@ Expected<void> check(const Options& options) {
 
 }  // namespace
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   add_measuring_options(app, options, "--report-gbits");
   app.add_flag("--check", options.check,
                "compare all content, and see that each callback is called once and not before the "

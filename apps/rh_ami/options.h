@@ -34,7 +34,7 @@ struct Options : MeasuringOptions {
 };
 
 /// Adds them, and what checks them once they are read.
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 /// What the client runs, in order: each operation with each of its sizes.
 [[nodiscard]] std::vector<RunSpec> plan(const Options& options);

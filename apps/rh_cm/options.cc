@@ -61,7 +61,7 @@ std::uint16_t Options::service_port() const { return port.value_or(defaults_of(p
 std::uint64_t Options::message_count() const { return count.value_or(defaults_of(play).count); }
 std::uint32_t Options::message_size() const { return size.value_or(defaults_of(play).size); }
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   app.add_option("host ADDR", options.host,
                  "RDMA address of the server (IPv4 or IPv6); without it, be the server. mckey: the "
                  "multicast group");

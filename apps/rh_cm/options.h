@@ -52,6 +52,6 @@ struct Options {
 };
 
 /// Adds them, and what checks that all fit each other.
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 }  // namespace rockhopper::apps::cm

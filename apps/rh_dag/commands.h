@@ -25,7 +25,7 @@ class Command {
   [[nodiscard]] virtual ExitStatus run(const CommandLine& line) = 0;
 
  protected:
-  Command(OptionSet app, std::string_view name, std::string_view summary)
+  Command(const OptionSet& app, std::string_view name, std::string_view summary)
       : options_(app.add_command(name, summary)) {}
   [[nodiscard]] OptionSet options() const { return options_; }
 
@@ -46,7 +46,7 @@ class ClientCommand : public Command {
   [[nodiscard]] ExitStatus run(const CommandLine& line) override;
 
  protected:
-  ClientCommand(OptionSet app, std::string_view name, std::string_view summary)
+  ClientCommand(const OptionSet& app, std::string_view name, std::string_view summary)
       : Command(app, name, summary) {}
   void add_connection(const char* record_max = kRecordMax) {
     add_connect_options(options(), connect_, record_max);
@@ -64,19 +64,19 @@ using Commands = std::vector<std::unique_ptr<Command>>;
 // Each adds commands of its own, in the order in which --help has them.
 
 /// `check`, `run-local` and `report`, which need no server.
-void add_workflow_commands(OptionSet app, Commands& commands);
+void add_workflow_commands(const OptionSet& app, Commands& commands);
 /// `serve`, until a signal comes.
-void add_serve_command(OptionSet app, Commands& commands);
+void add_serve_command(const OptionSet& app, Commands& commands);
 /// `work`: runs nodes of whatever runs the home has, until a signal comes or there have been as
 /// many runs as are wanted. What it has begun is finished then. A worker that is fenced joins
 /// again.
-void add_work_command(OptionSet app, Commands& commands);
+void add_work_command(const OptionSet& app, Commands& commands);
 /// `load`: uploads a graph, waits until it has been examined, or until the run has ended, and then
 /// reads all outputs. Fails if the run was refused, failed or was canceled.
-void add_load_command(OptionSet app, Commands& commands);
+void add_load_command(const OptionSet& app, Commands& commands);
 /// `status`, what a home shows of runs and workers by READs alone; `cancel` and `drop`.
-void add_run_commands(OptionSet app, Commands& commands);
+void add_run_commands(const OptionSet& app, Commands& commands);
 /// `get`, `put`, `create`, `update`, `delete` and `batch`.
-void add_record_commands(OptionSet app, Commands& commands);
+void add_record_commands(const OptionSet& app, Commands& commands);
 
 }  // namespace rockhopper::apps::dag_node

@@ -87,7 +87,7 @@ Expected<ServerAddress> parse_server_address(const std::string& text) {
   return address;
 }
 
-void add_connect_options(OptionSet app, ConnectOptions& options, const char* record_max) {
+void add_connect_options(const OptionSet& app, ConnectOptions& options, const char* record_max) {
   const OptionSet servers = app.group("Servers");
   servers.add_parsed_list(
       "-s,--server SERVER",

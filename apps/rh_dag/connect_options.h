@@ -58,7 +58,7 @@ inline constexpr const char* kRecordMax = "1MiB";
 /// --record-max of those that have a buffer for each of the many records that they read at a time.
 inline constexpr const char* kSmallRecordMax = "256KiB";
 
-void add_connect_options(OptionSet app, ConnectOptions& options,
+void add_connect_options(const OptionSet& app, ConnectOptions& options,
                          const char* record_max = kRecordMax);
 
 }  // namespace rockhopper::apps::dag_node

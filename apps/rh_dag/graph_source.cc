@@ -9,11 +9,11 @@
 
 namespace rockhopper::apps::dag_node {
 
-Option add_workflow_option(OptionSet app, GraphSource& source) {
+Option add_workflow_option(const OptionSet& app, GraphSource& source) {
   return app.add_option("workflow FILE", source.workflow, "a workflow of WfFormat 1.5 or 1.6");
 }
 
-void add_replay_options(OptionSet app, GraphSource& source, std::string_view commands_help) {
+void add_replay_options(const OptionSet& app, GraphSource& source, std::string_view commands_help) {
   app.add_option("--scale X", source.replay.scale,
                  "tasks compute for their recorded times, times this")
       .range(0.0, 1000.0);

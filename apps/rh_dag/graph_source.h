@@ -21,9 +21,9 @@ struct GraphSource {
 };
 
 /// Adds the workflow as a positional argument.
-Option add_workflow_option(OptionSet app, GraphSource& source);
+Option add_workflow_option(const OptionSet& app, GraphSource& source);
 /// Adds how the workflow is replayed. `commands_help` is what --help says of --commands.
-void add_replay_options(OptionSet app, GraphSource& source, std::string_view commands_help);
+void add_replay_options(const OptionSet& app, GraphSource& source, std::string_view commands_help);
 
 /// A graph that has been checked, and the workflow that it was made of; of a random one only the
 /// name is there.

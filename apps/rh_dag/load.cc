@@ -37,7 +37,7 @@ struct LoadOptions {
   std::uint16_t window = 64;  ///< outputs that are read at a time
 };
 
-void add_load_options(OptionSet app, LoadOptions& options) {
+void add_load_options(const OptionSet& app, LoadOptions& options) {
   add_workflow_option(app, options.source);
   const OptionSet graph = app.group("Graph");
   graph.add_option(
@@ -219,7 +219,7 @@ class Load {
 
 class LoadCommand final : public ClientCommand {
  public:
-  explicit LoadCommand(OptionSet app)
+  explicit LoadCommand(const OptionSet& app)
       : ClientCommand(app, "load", "Has a graph run by the workers of a home.") {
     add_load_options(options(), load_options_);
     add_connection(kSmallRecordMax);
@@ -250,7 +250,7 @@ class LoadCommand final : public ClientCommand {
 
 }  // namespace
 
-void add_load_command(OptionSet app, Commands& commands) {
+void add_load_command(const OptionSet& app, Commands& commands) {
   commands.push_back(std::make_unique<LoadCommand>(app));
 }
 

@@ -82,7 +82,7 @@ Expected<void> with_records(const Site& site, Expected<dag::Placement> placement
 /// `get` and `delete`.
 class KeysCommand final : public ClientCommand {
  public:
-  KeysCommand(OptionSet app, Verb verb, std::string_view summary)
+  KeysCommand(const OptionSet& app, Verb verb, std::string_view summary)
       : ClientCommand(app, name_of(verb), summary), verb_(verb) {
     options().add_option("key KEY", keys_, "keys of records").required();
     if (verb == Verb::get) add_get_options();
@@ -131,7 +131,7 @@ class KeysCommand final : public ClientCommand {
 /// `put`, `create` and `update`.
 class ValueCommand final : public ClientCommand {
  public:
-  ValueCommand(OptionSet app, Verb verb, std::string_view summary)
+  ValueCommand(const OptionSet& app, Verb verb, std::string_view summary)
       : ClientCommand(app, name_of(verb), summary), task_{.verb = verb} {
     options().add_option("key KEY", task_.key, "the record's key").required();
     options().add_option_function(
@@ -182,7 +182,7 @@ class ValueCommand final : public ClientCommand {
 
 class BatchCommand final : public ClientCommand {
  public:
-  explicit BatchCommand(OptionSet app)
+  explicit BatchCommand(const OptionSet& app)
       : ClientCommand(app, "batch",
                       "Does what lines say, in order, by one connection: get KEY, put KEY "
                       "VALUE...") {
@@ -204,7 +204,7 @@ class BatchCommand final : public ClientCommand {
 
 }  // namespace
 
-void add_record_commands(OptionSet app, Commands& commands) {
+void add_record_commands(const OptionSet& app, Commands& commands) {
   const auto add_keys = [&](Verb verb, std::string_view summary) {
     commands.push_back(std::make_unique<KeysCommand>(app, verb, summary));
   };

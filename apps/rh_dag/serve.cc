@@ -26,7 +26,7 @@ constexpr Range kServedRecordMax{.least = 64, .most = dag::kCapacityMax};
 constexpr Range kQuarantine{.least = 0, .most = kHourNs};
 constexpr Range kLease{.least = 1'000'000, .most = kHourNs};
 
-void add_serve_options(OptionSet app, ServeOptions& options) {
+void add_serve_options(const OptionSet& app, ServeOptions& options) {
   const OptionSet records = app.group("Records");
   records.add_bytes("--memory BYTES", options.memory_bytes, "256MiB", kMemory,
                     "for records, as 64MiB or 4GB");
@@ -163,7 +163,7 @@ Expected<void> serve(const ServeOptions& options, const EndpointConfig& config,
 
 class ServeCommand final : public Command {
  public:
-  explicit ServeCommand(OptionSet app)
+  explicit ServeCommand(const OptionSet& app)
       : Command(app, "serve",
                 "Keeps records in its memory, which clients read and update by RDMA.") {
     add_serve_options(options(), serve_options_);
@@ -183,7 +183,7 @@ class ServeCommand final : public Command {
 
 }  // namespace
 
-void add_serve_command(OptionSet app, Commands& commands) {
+void add_serve_command(const OptionSet& app, Commands& commands) {
   commands.push_back(std::make_unique<ServeCommand>(app));
 }
 

@@ -89,7 +89,7 @@ Expected<void> show_status(double watch_s, const Site& site) {
 
 class StatusCommand final : public ClientCommand {
  public:
-  explicit StatusCommand(OptionSet app)
+  explicit StatusCommand(const OptionSet& app)
       : ClientCommand(app, "status",
                       "Shows runs and workers of a home, which has no work with it (RDMA READ).") {
     options()
@@ -109,7 +109,7 @@ class StatusCommand final : public ClientCommand {
 /// A command about one run.
 class RunCommand : public ClientCommand {
  protected:
-  RunCommand(OptionSet app, std::string_view name, std::string_view summary)
+  RunCommand(const OptionSet& app, std::string_view name, std::string_view summary)
       : ClientCommand(app, name, summary) {
     options().add_option("run RUN", run_, "the run's name").required();
   }
@@ -122,7 +122,7 @@ class RunCommand : public ClientCommand {
 
 class CancelCommand final : public RunCommand {
  public:
-  explicit CancelCommand(OptionSet app)
+  explicit CancelCommand(const OptionSet& app)
       : RunCommand(app, "cancel", "Ends a run before it is complete.") {
     options().add_flag("--wait", wait_, "until nobody runs a node of it any more");
     add_connection();
@@ -147,7 +147,8 @@ class CancelCommand final : public RunCommand {
 
 class DropCommand final : public RunCommand {
  public:
-  explicit DropCommand(OptionSet app) : RunCommand(app, "drop", "Forgets a run that has ended.") {
+  explicit DropCommand(const OptionSet& app)
+      : RunCommand(app, "drop", "Forgets a run that has ended.") {
     add_connection();
   }
 
@@ -164,7 +165,7 @@ class DropCommand final : public RunCommand {
 
 }  // namespace
 
-void add_run_commands(OptionSet app, Commands& commands) {
+void add_run_commands(const OptionSet& app, Commands& commands) {
   commands.push_back(std::make_unique<StatusCommand>(app));
   commands.push_back(std::make_unique<CancelCommand>(app));
   commands.push_back(std::make_unique<DropCommand>(app));

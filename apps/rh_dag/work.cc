@@ -70,7 +70,7 @@ Expected<void> settle(WorkOptions& options) {
   });
 }
 
-void add_work_options(OptionSet app, WorkOptions& options) {
+void add_work_options(const OptionSet& app, WorkOptions& options) {
   const OptionSet tasks = app.group("Tasks");
   tasks.add_option("--slots N", options.slots, "nodes that are run at a time, a thread each")
       .range(1, 1024);
@@ -335,7 +335,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
 
 class WorkCommand final : public ClientCommand {
  public:
-  explicit WorkCommand(OptionSet app)
+  explicit WorkCommand(const OptionSet& app)
       : ClientCommand(app, "work",
                       "Runs nodes of the graphs at a home, beside any number of others.") {
     add_work_options(options(), work_options_);
@@ -352,7 +352,7 @@ class WorkCommand final : public ClientCommand {
 
 }  // namespace
 
-void add_work_command(OptionSet app, Commands& commands) {
+void add_work_command(const OptionSet& app, Commands& commands) {
   commands.push_back(std::make_unique<WorkCommand>(app));
 }
 

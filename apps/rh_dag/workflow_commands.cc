@@ -39,7 +39,7 @@ class WorkflowCommand : public Command {
   }
 
  protected:
-  WorkflowCommand(OptionSet app, std::string_view name, std::string_view summary)
+  WorkflowCommand(const OptionSet& app, std::string_view name, std::string_view summary)
       : Command(app, name, summary) {}
   void add_json() {
     options().add_flag("--json", json_, "print one JSON object instead of tables");
@@ -65,7 +65,7 @@ constexpr Replay kAsRecorded{.scale = 1, .size_scale = 0};
 
 class CheckCommand final : public WorkflowCommand {
  public:
-  explicit CheckCommand(OptionSet app)
+  explicit CheckCommand(const OptionSet& app)
       : WorkflowCommand(app, "check",
                         "Reads a workflow, checks all of it, and says what it is made of.") {
     source_.replay = kAsRecorded;
@@ -87,7 +87,7 @@ class CheckCommand final : public WorkflowCommand {
 
 class RunLocalCommand final : public WorkflowCommand {
  public:
-  explicit RunLocalCommand(OptionSet app)
+  explicit RunLocalCommand(const OptionSet& app)
       : WorkflowCommand(app, "run-local",
                         "Runs a workflow in this process, one task after another, and prints the "
                         "digest that any other run of it has to give.") {
@@ -159,7 +159,7 @@ Expected<void> write_file(const std::string& path, const std::string& text) {
 
 class ReportCommand final : public WorkflowCommand {
  public:
-  explicit ReportCommand(OptionSet app)
+  explicit ReportCommand(const OptionSet& app)
       : WorkflowCommand(app, "report",
                         "Says what a run came to, from the logs of all its workers.") {
     source_.replay = kAsRecorded;
@@ -196,7 +196,7 @@ class ReportCommand final : public WorkflowCommand {
 
 }  // namespace
 
-void add_workflow_commands(OptionSet app, Commands& commands) {
+void add_workflow_commands(const OptionSet& app, Commands& commands) {
   commands.push_back(std::make_unique<CheckCommand>(app));
   commands.push_back(std::make_unique<RunLocalCommand>(app));
   commands.push_back(std::make_unique<ReportCommand>(app));

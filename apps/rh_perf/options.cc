@@ -113,7 +113,7 @@ Expected<void> settle_perftest(Options& options) {
   return {};
 }
 
-void add_operation_options(OptionSet app, Options& options) {
+void add_operation_options(const OptionSet& app, Options& options) {
   using enum Operation;
   app.add_parsed(
       "--op OPS", "send",
@@ -148,7 +148,7 @@ void add_operation_options(OptionSet app, Options& options) {
   app.add_flag("-a,--all", options.all_sizes, "sizes 2, 4, 8, ... 8 MiB").excludes(sizes);
 }
 
-Option add_workload_options(OptionSet app, Options& options) {
+Option add_workload_options(const OptionSet& app, Options& options) {
   add_operation_options(app, options);
   add_run_length_options(
       app, options,
@@ -201,7 +201,7 @@ Option add_workload_options(OptionSet app, Options& options) {
 
 }  // namespace
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   add_measuring_options(app, options, "--report-gbits,--report_gbits");
   app.add_option("--backend", options.backend,
                  "rockhopper, or verbs: the same workload through libibverbs");

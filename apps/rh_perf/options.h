@@ -57,7 +57,7 @@ struct Options : MeasuringOptions {
 };
 
 /// Adds them, and what makes sense of them once they are read.
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 /// What the client runs, in order: each operation with each of its sizes.
 [[nodiscard]] std::vector<RunSpec> plan(const Options& options);

@@ -31,7 +31,7 @@ Expected<void> check(const Options& options) {
 
 }  // namespace
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
   app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");

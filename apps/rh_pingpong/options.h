@@ -37,6 +37,6 @@ struct Options {
   [[nodiscard]] Role role() const { return host.empty() ? Role::server : Role::client; }
 };
 
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 }  // namespace rockhopper::apps::pingpong

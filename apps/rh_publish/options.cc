@@ -62,7 +62,7 @@ Expected<void> add_defaults(Options& options) {
   return options.inputs.empty() ? add_input(kDefaultInput, options) : Expected<void>();
 }
 
-void add_store_options(OptionSet app, Options& options) {
+void add_store_options(const OptionSet& app, Options& options) {
   app.add_parsed_list(
       "--store SPEC", [&options](const std::string& text) { return add_store(text, options); },
       "a store: NAME=SIZE, a power of two as 64KiB or 16MiB, a ring of messages; with :file=PATH "
@@ -92,7 +92,7 @@ void add_store_options(OptionSet app, Options& options) {
       "or bytes:N, so many at the beginning");
 }
 
-void add_subscriber_options(OptionSet app, Options& options) {
+void add_subscriber_options(const OptionSet& app, Options& options) {
   app.add_option("-p,--port", options.port,
                  "TCP port by which subscribers connect; 0: the system chooses");
   app.add_option("--policy FILE", options.policy,
@@ -128,7 +128,7 @@ void add_subscriber_options(OptionSet app, Options& options) {
 
 }  // namespace
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   add_store_options(app.group("Stores and inputs"), options);
   add_subscriber_options(app.group("Subscribers"), options);
   app.add_flag("--json", options.json, "print the result as JSON");

@@ -43,6 +43,6 @@ struct Options {
 
 /// Adds them, and what checks that all fit each other. Without --store there is one of 16 MiB with
 /// the name "default", without --input it has lines from standard input.
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 }  // namespace rockhopper::apps::publish

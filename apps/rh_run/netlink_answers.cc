@@ -69,15 +69,15 @@ std::string of_device(std::uint32_t index, const verbs::DeviceObject& object) {
 }
 
 std::string of_port(std::uint32_t index, const verbs::DeviceObject& object,
-                    const std::vector<DeviceAddress>& addresses) {
+                    const std::vector<stack::DeviceAddress>& addresses) {
   Message message(RDMA_NLDEV_CMD_PORT_GET);
   message.number(RDMA_NLDEV_ATTR_DEV_INDEX, index)
       .text(RDMA_NLDEV_ATTR_DEV_NAME, object.device.name)
       .number(RDMA_NLDEV_ATTR_PORT_INDEX, kPort)
       .number(RDMA_NLDEV_ATTR_PORT_STATE, kActive)
       .number(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, kLinkUp);
-  for (const DeviceAddress& address : addresses) {
-    const std::string name = interface_name(address);
+  for (const stack::DeviceAddress& address : addresses) {
+    const std::string name = stack::interface_name(address);
     if (name.empty()) continue;
     message.number(RDMA_NLDEV_ATTR_NDEV_INDEX, address.interface_index)
         .text(RDMA_NLDEV_ATTR_NDEV_NAME, name.c_str());
@@ -89,7 +89,7 @@ std::string of_port(std::uint32_t index, const verbs::DeviceObject& object,
 }  // namespace
 
 std::string netlink_answers(const verbs::Devices& devices,
-                            const std::vector<DeviceAddress>& addresses) {
+                            const std::vector<stack::DeviceAddress>& addresses) {
   std::string messages;
   for (std::uint32_t i = 0; i < devices.count; ++i) {
     messages += of_device(i, devices.objects[i]);

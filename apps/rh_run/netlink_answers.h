@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/node/kernel_addresses.h"
 #include "apps/verbs/abi/devices.h"
+#include "stack/kernel_addresses.h"
 
 namespace rockhopper::apps::launcher {
 
@@ -14,6 +14,6 @@ namespace rockhopper::apps::launcher {
 /// as `rdma` of iproute2 does: messages of NETLINK_RDMA as <rdma/rdma_netlink.h> has them, one
 /// behind another, with neither the sequence number nor the port of a request.
 [[nodiscard]] std::string netlink_answers(const verbs::Devices& devices,
-                                          const std::vector<DeviceAddress>& addresses);
+                                          const std::vector<stack::DeviceAddress>& addresses);
 
 }  // namespace rockhopper::apps::launcher

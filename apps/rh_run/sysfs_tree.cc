@@ -14,12 +14,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "apps/node/kernel_addresses.h"
 #include "apps/rh_run/netlink_answers.h"
 #include "apps/verbs/abi/device_files.h"
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/node/lid.h"
 #include "apps/verbs/node/settings.h"
+#include "stack/kernel_addresses.h"
 #include "stack/runtime_directory.h"
 
 namespace rockhopper::apps::launcher {
@@ -46,11 +46,11 @@ std::string gid_text(const stack::IpAddress& address) {
 }
 
 void add_gids(Files& files, const std::string& port, const std::string& device,
-              const std::vector<DeviceAddress>& addresses) {
+              const std::vector<stack::DeviceAddress>& addresses) {
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     files[fmt::format("{}gids/{}", port, i)] = gid_text(addresses[i].address);
     files[fmt::format("{}gid_attrs/types/{}", port, i)] = "RoCE v2";
-    const std::string name = interface_name(addresses[i]);
+    const std::string name = stack::interface_name(addresses[i]);
     if (name.empty()) continue;
     files[fmt::format("{}gid_attrs/ndevs/{}", port, i)] = name;
     files[fmt::format("{}net/{}/", device, name)];
@@ -68,7 +68,7 @@ std::string all_processors() {
 }
 
 void add_device(Files& files, const verbs::DeviceObject& object,
-                const std::vector<DeviceAddress>& addresses) {
+                const std::vector<stack::DeviceAddress>& addresses) {
   const std::string rdma = fmt::format("sys/class/infiniband/{}/", object.device.name);
   for (const verbs::DeviceFile& file : verbs::kDeviceFiles) {
     files[rdma + file.name] = file.text != nullptr ? file.text : guid_text(object.guid);
@@ -79,7 +79,7 @@ void add_device(Files& files, const verbs::DeviceObject& object,
   files[port + "link_layer"] = "Ethernet";
   files[port + "rate"] = "100 Gb/sec (4X EDR)";
   const auto numbered = std::ranges::find_if(
-      addresses, [](const DeviceAddress& own) { return own.address.is_ipv4(); });
+      addresses, [](const stack::DeviceAddress& own) { return own.address.is_ipv4(); });
   files[port + "lid"] =
       fmt::format("{:#x}", numbered == addresses.end() ? 0 : verbs::lid_of(numbered->address));
   files[port + "sm_lid"] = "0x0";

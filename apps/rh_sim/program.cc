@@ -39,7 +39,7 @@ struct Options {
   bool json = false;
 };
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   app.add_option("scenario FILE", options.scenario, "the scenario file (docs/programs/rh-sim.md)")
       .required();
   app.add_option("--seed N", options.seed, "instead of the scenario's");

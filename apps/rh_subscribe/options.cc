@@ -95,7 +95,7 @@ Expected<void> settle_output(Options& options) {
   });
 }
 
-void add_publisher_options(OptionSet app, Options& options) {
+void add_publisher_options(const OptionSet& app, Options& options) {
   app.add_option("-p,--port", options.port, "its TCP port");
   app.add_option("--name", options.name, "who we are, as the publisher's policy names us");
   app.add_parsed(
@@ -107,7 +107,7 @@ void add_publisher_options(OptionSet app, Options& options) {
   add_ack_timeout_option(app, "-u,--qp-timeout", options.ack_timeout);
 }
 
-void add_reading_options(OptionSet app, Options& options, std::uint64_t wall_now_ns) {
+void add_reading_options(const OptionSet& app, Options& options, std::uint64_t wall_now_ns) {
   app.add_option("--store NAME", options.stores,
                  "what to read; may be repeated. Default: all stores")
       .one_value_each();
@@ -141,7 +141,7 @@ void add_reading_options(OptionSet app, Options& options, std::uint64_t wall_now
                  "of each store, at most; 0: no limit");
 }
 
-void add_output_options(OptionSet app, Options& options) {
+void add_output_options(const OptionSet& app, Options& options) {
   app.add_option("-o,--output FOLDER", options.output,
                  "-: standard output; or a folder, for a file for each store");
   app.add_option("--format", options.format,
@@ -173,7 +173,7 @@ Expected<publisher::Start> parse_start(std::string_view text, std::uint64_t wall
               text);
 }
 
-void add_options(OptionSet app, Options& options, std::uint64_t wall_now_ns) {
+void add_options(const OptionSet& app, Options& options, std::uint64_t wall_now_ns) {
   app.add_option("host SERVER", options.host, "TCP address of rh-publish").required();
   add_publisher_options(app.group("Publisher"), options);
   add_reading_options(app.group("Reading"), options, wall_now_ns);

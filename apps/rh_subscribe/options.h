@@ -39,7 +39,7 @@ struct Options {
 
 /// Adds them, and what checks that all fit each other and reads the secret. `wall_now_ns`: since
 /// 1970.
-void add_options(OptionSet app, Options& options, std::uint64_t wall_now_ns);
+void add_options(const OptionSet& app, Options& options, std::uint64_t wall_now_ns);
 
 /// Reads "tail", "oldest", a sequence number, or a time: @SECONDS since 1970, UTC as
 /// 2026-01-31T12:00:00, or how long ago, as 250ms or 10s.

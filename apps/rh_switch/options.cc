@@ -100,7 +100,7 @@ Expected<ForPorts> for_ports(const char* option, const std::string& text, std::s
 /// Adds an option whose values are for one port or for all. `apply` gives a value to a port, and
 /// fails with what is wrong about it.
 template <typename Apply>
-void add_port_option(OptionSet app, const std::string& names, Options& options, Apply apply,
+void add_port_option(const OptionSet& app, const std::string& names, Options& options, Apply apply,
                      std::string_view help) {
   const std::string name = names.substr(0, names.find(' '));
   const auto take = [name, &options, apply](const std::string& text) -> Expected<void> {
@@ -115,7 +115,7 @@ void add_port_option(OptionSet app, const std::string& names, Options& options, 
   app.add_parsed_list(names, take, help);
 }
 
-void add_port_options(OptionSet app, Options& options) {
+void add_port_options(const OptionSet& app, Options& options) {
   app.add_parsed_list(
       "--port DEVARGS|ID",
       [&options](const std::string& device) -> Expected<void> {
@@ -144,7 +144,7 @@ void add_port_options(OptionSet app, Options& options) {
       .range(1, 1 << 16);
 }
 
-void add_output_options(OptionSet app, Options& options) {
+void add_output_options(const OptionSet& app, Options& options) {
   add_port_option(
       app, "--queue-bytes [PORT:]BYTES", options,
       [](std::string_view text, PortSettings& to) -> Expected<void> {
@@ -190,7 +190,7 @@ void add_output_options(OptionSet app, Options& options) {
 
 }  // namespace
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   const OptionSet network = app.group("Network");
   add_port_options(network, options);
   add_output_options(network, options);

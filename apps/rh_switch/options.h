@@ -44,7 +44,7 @@ struct Options {
 };
 
 /// Adds them, and what makes sense of them once they are read.
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 /// "run.pcapng" becomes "run.2.pcapng" for port 2.
 [[nodiscard]] std::string capture_file(const std::string& path, PortNumber port);

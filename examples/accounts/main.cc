@@ -27,7 +27,7 @@ const ProgramText kText{
     "  rh-accounts -n 10000 -q 8 --standard 10.42.0.1\n"
     "                                           the same by compare and swap\n"};
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   app.add_option("host ADDR", options.host,
                  "RDMA address of the server (IPv4 or IPv6); without it, be the server");
   app.add_option("-p,--port", options.port, "port of the service ID");

@@ -5,7 +5,6 @@
 import subprocess
 
 from lab.processes import Unavailable, wait_until
-from lab.pairs import listens
 
 LIMIT_S = 60
 
@@ -34,9 +33,6 @@ class Host:
         """Runs a shell script there, to success."""
         subprocess.run(self.enter('sh', '-e', '-c', script), check=True, stdin=subprocess.DEVNULL,
                        timeout=LIMIT_S)
-
-    def listens(self, port):
-        return listens(port, self.pid)
 
 
 def two_hosts(lab, mtu, *pairs):

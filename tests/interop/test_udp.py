@@ -97,6 +97,18 @@ class SoftRoce(RepeatedTest):
         for process in (second, first):
             self.assertEqual(process.wait(), 0, second.said() + first.said())
 
+    def meet(self, port, we_serve, ours, theirs):
+        """`ours` and `theirs` start their ends: a client is given its server's address."""
+        if we_serve:
+            server = ours()
+            self.wait_for_port([*inside(), 'sh', '-c'], port)
+            client = theirs(OURS[4])
+        else:
+            server = theirs()
+            self.wait_for_port(in_guest(), port)
+            client = ours(GUESTS[4])
+        self.run_both(server, client)
+
     def test_ping_pong(self):
         for family, we_serve in itertools.product((4, 6), (True, False)):
             with self.subTest(ip=family, we_serve=we_serve):
@@ -105,15 +117,8 @@ class SoftRoce(RepeatedTest):
                 # The guest's table begins with a link-local address. Its programs meet over IPv4.
                 stock = f'ibv_rc_pingpong -d rxe0 -g {1 if family == 4 else 2} -p {port} -s 9000 -n 200 -c'
                 own = ('-c', '-g', 0 if family == 4 else 1, '-p', port, '-s', 9000, '-n', 200, '--pcap', capture)
-                if we_serve:
-                    server = self.ours('rh-pingpong', *own)
-                    self.wait_for_port([*inside(), 'sh', '-c'], port)
-                    client = self.theirs(f'{stock} {OURS[4]}')
-                else:
-                    server = self.theirs(stock)
-                    self.wait_for_port(in_guest(), port)
-                    client = self.ours('rh-pingpong', *own, GUESTS[4])
-                self.run_both(server, client)
+                self.meet(port, we_serve, lambda *peer, own=own: self.ours('rh-pingpong', *own, *peer),
+                          lambda *peer, stock=stock: self.theirs(' '.join((stock, *peer))))
                 self.assert_judged(capture)
 
     def run_stock(self, program, options, family, we_serve):
@@ -124,15 +129,8 @@ class SoftRoce(RepeatedTest):
         flag = '-g' if program.startswith('ibv_') else '-x'
         own = f'{program} {flag} {0 if family == 4 else 1} -p {port} {options}'
         stock = f'{program} -d rxe0 {flag} {1 if family == 4 else 2} -p {port} {options}'
-        if we_serve:
-            server = self.under_rh_run(own, capture)
-            self.wait_for_port([*inside(), 'sh', '-c'], port)
-            client = self.theirs(f'{stock} {OURS[4]}')
-        else:
-            server = self.theirs(stock)
-            self.wait_for_port(in_guest(), port)
-            client = self.under_rh_run(f'{own} {GUESTS[4]}', capture)
-        self.run_both(server, client)
+        self.meet(port, we_serve, lambda *peer: self.under_rh_run(' '.join((own, *peer)), capture),
+                  lambda *peer: self.theirs(' '.join((stock, *peer))))
         self.assert_judged(capture)
 
     def test_stock_programs(self):

@@ -9,6 +9,7 @@ chosen by the system.
 import json
 import os
 import pathlib
+import random
 import re
 import struct
 import subprocess
@@ -21,7 +22,8 @@ sys.path[:0] = [str(ROOT / 'scripts'), str(ROOT / 'tests/judge')]
 from judge import frame  # noqa: E402 (needs the path above)
 from judge.capture import Capture, CaptureError  # noqa: E402
 from judge.opcodes import Opcodes  # noqa: E402
-from lab.processes import Lab, LabError, wait_until  # noqa: E402, F401
+from lab.namespaces import two_hosts  # noqa: E402
+from lab.processes import Lab, LabError, Unavailable, wait_until  # noqa: E402, F401
 from testing.standstill import RepeatedTest  # noqa: E402
 
 # The build folder's programs, as meson tells.
@@ -66,6 +68,14 @@ class ProgramTest(RepeatedTest):
         except Exception as error:
             error.add_note(self.lab.last_words())
             raise
+
+    def two_hosts(self, mtu, addresses):
+        """Two network namespaces that are joined; `addresses` are {family: those of both}."""
+        try:
+            return two_hosts(self.lab, mtu, *([f'{address}/{64 if family == 6 else 24}' for address in pair]
+                                              for family, pair in addresses.items()))
+        except Unavailable as reason:
+            return self.skipTest(str(reason))
 
     def start(self, program, *arguments, prefix=(), eal=()):
         """`prefix` is a command that starts the program; `eal` are arguments before the dashes."""
@@ -146,6 +156,19 @@ class ProgramTest(RepeatedTest):
         it decides."""
         in_turns = ('--ignore', 'lock-token-order', '--ignore', 'lock-owner-order')
         return self.checked(path, '--locks', *in_turns, *options)['locks']
+
+
+def loopback_addresses():
+    """Two that no test beside this one has: the UDP port is always the same."""
+    network = f'127.{random.randrange(1, 255)}.{random.randrange(256)}'
+    host = random.randrange(1, 254)
+    return f'{network}.{host}', f'{network}.{host + 1}'
+
+
+def has_port(address):
+    """Whether a UDP socket of this machine has the port of RoCEv2 of that IPv4 address."""
+    number = bytes(map(int, address.split('.')))[::-1].hex().upper()
+    return f'{number}:{4791:04X}' in pathlib.Path('/proc/net/udp').read_text(encoding='ascii')
 
 
 def roce_packets(path):

@@ -4,25 +4,14 @@
 """Programs over ordinary UDP sockets (--device udp): on one machine, and on two hosts, which are
 network namespaces that any user may make."""
 
-import pathlib
-import random
 import subprocess
 import unittest
 
 import support
-from lab.namespaces import two_hosts
-from lab.processes import Unavailable
-from support import LIMIT_S, LOSSY, wait_until
+from support import LIMIT_S, LOSSY, has_port, loopback_addresses, wait_until
 
 MTU = 4200
 ADDRESSES = {4: ('10.7.0.1', '10.7.0.2'), 6: ('fd07::1', 'fd07::2')}
-
-
-def loopback_addresses():
-    """Two that no test beside this one has: the port is always the same."""
-    network = f'127.{random.randrange(1, 255)}.{random.randrange(256)}'
-    host = random.randrange(1, 254)
-    return f'{network}.{host}', f'{network}.{host + 1}'
 
 
 class OneMachine(support.ProgramTest):
@@ -61,15 +50,10 @@ class OneMachine(support.ProgramTest):
     def test_the_connection_manager(self):
         ends = loopback_addresses()
         server = self.start('rh-cm', '-V', '-C', 10, '--device', 'udp', '--ip', ends[0])
-        wait_until(lambda: self.has_port(ends[0]), LIMIT_S, 'the server has its port')
+        wait_until(lambda: has_port(ends[0]), LIMIT_S, 'the server has its port')
         client = self.start('rh-cm', '-V', '-C', 10, '--device', 'udp', '--ip', ends[1], ends[0])
         for process in (client, server):
             self.assert_status(process, 0)
-
-    @staticmethod
-    def has_port(address):
-        number = bytes(map(int, address.split('.')))[::-1].hex().upper()
-        return f'{number}:{4791:04X}' in pathlib.Path('/proc/net/udp').read_text(encoding='ascii')
 
     def test_a_port_that_another_program_has(self):
         address = loopback_addresses()[0]
@@ -93,11 +77,7 @@ class TwoHosts(support.ProgramTest):
 
     def setUp(self):
         super().setUp()
-        try:
-            self.hosts = two_hosts(self.lab, MTU, *([f'{address}/{length}' for address in ADDRESSES[family]]
-                                                    for family, length in ((4, 24), (6, 64))))
-        except Unavailable as reason:
-            self.skipTest(str(reason))
+        self.hosts = self.two_hosts(MTU, ADDRESSES)
 
     def start_pair(self, program, *common, server=(), client=(), family=4):
         """Neither end is told any address: all of the machine's are its GIDs."""

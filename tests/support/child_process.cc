@@ -113,6 +113,30 @@ int ChildProcess::wait(int timeout_ms) {
 
 int run(std::vector<std::string> arguments) { return ChildProcess(std::move(arguments)).wait(); }
 
+ForkedProcess::ForkedProcess(const std::function<void()>& act) {
+  int ready[2];
+  EXPECT_EQ(pipe2(ready, O_CLOEXEC), 0);
+  pid_ = fork();
+  EXPECT_GE(pid_, 0) << std::strerror(errno);
+  if (pid_ == 0) {
+    act();
+    if (::write(ready[1], "r", 1) != 1) _exit(1);
+    for (;;) {
+      pause();
+    }
+  }
+  close(ready[1]);
+  char answer = 0;
+  EXPECT_EQ(::read(ready[0], &answer, 1), 1) << "it ended";
+  close(ready[0]);
+}
+
+ForkedProcess::~ForkedProcess() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
+}
+
 TemporaryDirectory::TemporaryDirectory() {
   std::string pattern = "/tmp/rockhopper-test-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) {

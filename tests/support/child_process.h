@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,20 @@ class ChildProcess {
 
 /// Runs a program to its end and returns its status as ChildProcess::wait() does.
 [[nodiscard]] int run(std::vector<std::string> arguments);
+
+/// A child of fork() that has called `act` and waits, until it is killed at the end. Nothing of it
+/// is seen by the test but what it has done to files and the like; only the calling thread is in
+/// it.
+class ForkedProcess {
+ public:
+  explicit ForkedProcess(const std::function<void()>& act);
+  ForkedProcess(const ForkedProcess&) = delete;
+  ForkedProcess& operator=(const ForkedProcess&) = delete;
+  ~ForkedProcess();
+
+ private:
+  pid_t pid_;
+};
 
 /// A new directory under /tmp, emptied and removed at the end.
 class TemporaryDirectory {

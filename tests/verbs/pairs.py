@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'programs'))
 
 import support  # noqa: E402 (needs the path above)
+from lab.namespaces import Host  # noqa: E402
 from lab.pairs import free_port, listens  # noqa: E402
 from support import LIMIT_S, wait_until  # noqa: E402
 from verbs_support import (  # noqa: E402
@@ -25,28 +26,25 @@ class PairTest(support.ProgramTest):
         own_folder(self.lab.folder, as_ordinary_user())
 
     def under_rh_run(self, *command, options=(), host=None):
-        """The command line that runs it there; with `host`, a lab.namespaces.Host, in that one."""
+        """The command line that runs it there; with `host`, a lab.namespaces.Host or what is like
+        one, in that one and with a segment of that one's."""
         settings = {name: value for name, value in clean_environment().items()
                     if name in ('PATH', 'LANG', *SANITIZER_OPTIONS)}
         home = self.segment(host) if host else self.lab.folder  # of the user who runs it
         settings |= {'HOME': home, 'XDG_RUNTIME_DIR': home, 'ROCKHOPPER_SEGMENT': self.segment(host)}
         line = ['env', '-i', *(f'{name}={value}' for name, value in settings.items()),
                 RH_RUN, *options, '--', *instrumented(*command)]
-        return list(host.enter(*line)) if host else [*as_ordinary_user(), *line]
+        return [*(host.enter() if host else as_ordinary_user()), *line]
 
     def segment(self, host=None):
         """In shared memory: frames do not go to a disk."""
         return pathlib.Path('/dev/shm') / f'{self.lab.folder.name}{f"-{host.pid}" if host else ""}'
 
-    def own_segment(self, host, prefix):
-        """Makes the folder, of the user that the command `prefix` becomes."""
+    def start_verbs(self, name, *command, options=(), host=None):
         folder = self.segment(host)
         if not folder.exists():
-            own_folder(folder, prefix)
+            own_folder(folder, () if isinstance(host, Host) else as_ordinary_user())
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-
-    def start_verbs(self, name, *command, options=(), host=None):
-        self.own_segment(host, () if host else as_ordinary_user())
         return self.lab.start(name, self.under_rh_run(*command, options=options, host=host))
 
     def start_pair(self, program, *options, server=(), client=(), port_option='-p', runs=((), ()),
@@ -64,9 +62,20 @@ class PairTest(support.ProgramTest):
 
     def run_pair(self, program, *options, limit_s=LIMIT_S, **more):
         """Runs both to success; what they printed, the server first."""
-        pair = self.start_pair(program, *options, **more)
-        for process in reversed(pair):
+        return self.finish(self.start_pair(program, *options, **more), limit_s)
+
+    def finish(self, processes, limit_s=LIMIT_S):
+        """Waits for the success of all, the last one first; what they printed."""
+        for process in reversed(processes):
             self.assertEqual(process.wait(limit_s), 0,
                              f'{process.name}: {" ".join(process.command)}\n'
                              f'{process.output()[-2000:]}\n{process.messages()}')
-        return [process.output() for process in pair]
+        outputs = [process.output() for process in processes]
+        for output in outputs:
+            self.assertNotIn('invalid data', output)  # ping-pongs with -c end with status 0 nonetheless
+        return outputs
+
+    def ping_pong(self, program, *options, size, iterations, **more):
+        """Runs a pair of these programs of rdma-core to success."""
+        for output in self.run_pair(program, '-s', size, '-n', iterations, *options, **more):
+            self.assertRegex(output, rf'{iterations} iters in \d+\.\d+ seconds|\nsuccess\n')

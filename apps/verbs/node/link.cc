@@ -2,10 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/node/link.h"
 
-#include <algorithm>
-
-#include "apps/node/kernel_addresses.h"
 #include "roce/wire/identification.h"
+#include "stack/kernel_addresses.h"
 
 namespace rockhopper::verbs {
 
@@ -28,10 +26,9 @@ Expected<void> NodeLink::add_uplink(const Settings& settings, rte_mempool* pool,
                       .mtu = kMtu,
                       .seed = seed,
                       .identification = &wire::identification_of};
-  for (const DeviceAddress& own : settings.addresses) {
+  for (const stack::DeviceAddress& own : settings.addresses) {
     config.addresses.push_back(own.address);
-    const std::uint32_t mtu = interface_mtu(own.address);
-    if (mtu != 0) config.mtu = static_cast<std::uint16_t>(std::min<std::uint32_t>(config.mtu, mtu));
+    config.mtu = stack::limit_mtu(config.mtu, own.address);
   }
   ROCKHOPPER_TRY(uplink_, Uplink::open(config));
   outermost_ = uplink_.get();

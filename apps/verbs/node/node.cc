@@ -62,7 +62,7 @@ Expected<void> Node::make_host() {
   config.seed = random_.next();
   config.drop_observer = link_->drop_observer();
   ROCKHOPPER_TRY(host_, stack::Host::create(config));
-  for (const DeviceAddress& own : settings_.addresses) {
+  for (const stack::DeviceAddress& own : settings_.addresses) {
     ROCKHOPPER_TRY(host_->add_address(own.address, own.prefix_length));
   }
   return {};

@@ -49,15 +49,15 @@ Expected<Choice> choose(const char* name, std::string_view value,
   return fail(ErrorCode::invalid_argument, "{} is one of {}, not \"{}\"", name, names, value);
 }
 
-Expected<std::vector<DeviceAddress>> read_addresses(bool uplink) {
+Expected<std::vector<stack::DeviceAddress>> read_addresses(bool uplink) {
   constexpr const char* kName = "ROCKHOPPER_ADDRESSES";
-  std::vector<DeviceAddress> addresses;
+  std::vector<stack::DeviceAddress> addresses;
   if (const std::string_view value = variable(kName); !value.empty()) {
     auto parsed = parse_addresses(value, uplink);
     if (!parsed) return fail(parsed.error().code, "{}: {}", kName, parsed.error().message);
     return parsed;
   }
-  addresses = kernel_addresses();
+  addresses = stack::kernel_addresses();
   if (addresses.size() > kAddressesMax) addresses.resize(kAddressesMax);
   if (addresses.empty()) {
     addresses.push_back({stack::IpAddress::from_ipv4(kFallbackAddress), kFallbackPrefix, 0});
@@ -79,16 +79,16 @@ Expected<bool> parse_uplink(std::string_view text) {
   return choose("ROCKHOPPER_UPLINK", text, kUplinks);
 }
 
-Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text, bool uplink) {
-  std::vector<DeviceAddress> addresses;
+Expected<std::vector<stack::DeviceAddress>> parse_addresses(std::string_view text, bool uplink) {
+  std::vector<stack::DeviceAddress> addresses;
   ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
     ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item, uplink));
-    for (const DeviceAddress& other : addresses) {
+    for (const stack::DeviceAddress& other : addresses) {
       if (other.address == own.address) {
         return fail(ErrorCode::invalid_argument, "{} is given twice", own.address.to_string());
       }
     }
-    addresses.push_back({own.address, own.prefix_length, interface_of(own.address)});
+    addresses.push_back({own.address, own.prefix_length, stack::interface_of(own.address)});
     return {};
   }));
   if (addresses.size() > kAddressesMax) {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/node/kernel_addresses.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
+#include "stack/kernel_addresses.h"
 
 namespace rockhopper::verbs {
 
@@ -24,7 +24,7 @@ enum class ProgressMode : std::uint8_t {
 /// What the environment says of the device.
 struct Settings {
   /// The GID table, from index 0 on; never empty.
-  std::vector<DeviceAddress> addresses{};
+  std::vector<stack::DeviceAddress> addresses{};
   std::string pcap{};  ///< path of a capture; empty: none
   std::optional<stack::FaultConfig> faults{};
   ProgressMode progress = ProgressMode::adaptive;
@@ -45,7 +45,7 @@ struct Settings {
 
 /// Reads a list of addresses with prefix lengths as Settings::read() does. Not empty. Those of the
 /// loopback device are good for an uplink alone.
-[[nodiscard]] Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text,
-                                                                   bool uplink);
+[[nodiscard]] Expected<std::vector<stack::DeviceAddress>> parse_addresses(std::string_view text,
+                                                                          bool uplink);
 
 }  // namespace rockhopper::verbs

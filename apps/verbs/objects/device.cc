@@ -123,7 +123,7 @@ void fill(const Context& context, ibv_port_attr& to) {
 
 std::uint32_t interface_index(const Context& context, const stack::IpAddress& address) {
   const auto& addresses = context.node().settings().addresses;
-  const auto own = std::ranges::find(addresses, address, &DeviceAddress::address);
+  const auto own = std::ranges::find(addresses, address, &stack::DeviceAddress::address);
   return own == addresses.end() ? 0 : own->interface_index;
 }
 

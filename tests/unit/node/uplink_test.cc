@@ -16,16 +16,14 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "stack/clock.h"
 #include "stack/descriptor.h"
 #include "stack/plain_pool.h"
-#include "stack/random.h"
 #include "stack/time_units.h"
 #include "tests/support/child_process.h"
+#include "tests/support/loopback_address.h"
 #include "tests/support/packets.h"
-#include "tests/support/seed.h"
 
 namespace rockhopper {
 namespace {
@@ -44,17 +42,21 @@ constexpr std::size_t kQpnAt = kUdpAt + sizeof(rte_udp_hdr) + 5;
 constexpr auto kPatience = std::chrono::seconds(20);
 constexpr std::uint64_t kSleepNs = 20 * kNsPerSecond;
 
-/// Another address of the loopback device for each call and for each process.
-IpAddress loopback_address() {
-  static stack::Random random(test::seed() ^ static_cast<std::uint64_t>(::getpid()) << 32);
-  return IpAddress::from_ipv4(127u << 24 | static_cast<std::uint32_t>(random.next() & 0xfffffe) |
-                              1u << 16);
+/// Whether it comes to that in time.
+template <typename Condition>
+bool eventually(Condition&& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 /// A host: its processes share a segment.
 struct Machine {
   test::TemporaryDirectory directory;
-  IpAddress address = loopback_address();
+  IpAddress address = test::loopback_address();
 };
 
 /// A process of a host, but in this one, with one queue pair.
@@ -113,25 +115,16 @@ class Process {
   }
   /// Until there is something, which must come in time.
   std::vector<Bytes> wait_for_frames() {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
     std::vector<Bytes> frames;
-    while (frames.empty() && std::chrono::steady_clock::now() < deadline) {
-      frames = receive();
-      std::this_thread::yield();
-    }
+    (void)eventually([&] { return !(frames = receive()).empty(); });
     return frames;
   }
   bool comes_to_receive() const {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (!uplink_->receives() && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-    }
-    return uplink_->receives();
+    return eventually([this] { return uplink_->receives(); });
   }
 
   [[nodiscard]] Uplink& uplink() { return *uplink_; }
   [[nodiscard]] SegmentEnd& segment() { return *segment_; }
-  [[nodiscard]] stack::PlainPool& pool() { return *pool_; }
 
  private:
   const Machine& machine_;
@@ -140,6 +133,11 @@ class Process {
   std::unique_ptr<SegmentEnd> segment_;
   std::unique_ptr<Uplink> uplink_;
 };
+
+/// Of the datagram.
+Bytes payload_of(const Bytes& frame) {
+  return {frame.begin() + kUdpAt + sizeof(rte_udp_hdr), frame.end()};
+}
 
 std::uint8_t last_of_qpn(const Bytes& frame) { return frame[kQpnAt + 2]; }
 
@@ -152,15 +150,13 @@ class UplinkTest : public ::testing::Test {
 TEST_F(UplinkTest, FramesReachTheOtherHost) {
   Process ours(here_, 11);
   Process theirs(there_, 12);
-  EXPECT_EQ(ours.send({ours.frame_to(there_, 12)}), 1);
+  const Bytes sent = ours.frame_to(there_, 12);
+  EXPECT_EQ(ours.send({sent}), 1);
   const auto frames = theirs.wait_for_frames();
   ASSERT_THAT(frames, SizeIs(1));
   const rte_ether_addr mac = theirs.uplink().mac();
   EXPECT_EQ(std::memcmp(frames[0].data(), &mac, sizeof mac), 0) << "the segment's address";
-  EXPECT_EQ(Bytes(frames[0].begin() + kUdpAt + 8, frames[0].end()), [&] {
-    const Bytes sent = ours.frame_to(there_, 12);
-    return Bytes(sent.begin() + kUdpAt + 8, sent.end());
-  }());
+  EXPECT_EQ(payload_of(frames[0]), payload_of(sent));
   EXPECT_EQ(theirs.send({theirs.frame_to(here_, 11)}), 1);
   EXPECT_THAT(ours.wait_for_frames(), SizeIs(1));
 }
@@ -205,14 +201,9 @@ TEST_F(UplinkTest, AnotherOneTakesOver) {
   Process ours(here_, 11);
   first.reset();
   // Whichever is faster.
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!second.uplink().receives() && !third.uplink().receives() &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(eventually([&] { return second.uplink().receives() || third.uplink().receives(); }));
   Process& next = second.uplink().receives() ? second : third;
   Process& last = second.uplink().receives() ? third : second;
-  ASSERT_TRUE(next.uplink().receives());
   EXPECT_FALSE(last.uplink().receives());
   EXPECT_THAT(next.receive(), IsEmpty());
   EXPECT_EQ(next.uplink().counters().takeovers.value(), 1u);
@@ -269,10 +260,7 @@ TEST_F(UplinkTest, ADatagramThatWaitsAlreadyForbidsTheSleep) {
   Process theirs(there_, 12);
   Process ours(here_, 11);
   EXPECT_EQ(ours.send({ours.frame_to(there_, 12)}), 1);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (theirs.uplink().arm() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(eventually([&] { return !theirs.uplink().arm(); }));
   EXPECT_FALSE(theirs.uplink().arm());
   EXPECT_THAT(theirs.receive(), SizeIs(1));
   EXPECT_TRUE(theirs.uplink().arm());
@@ -285,11 +273,11 @@ TEST_F(UplinkTest, AProcessThatStandsStillCostsOthersNothing) {
   Process ours(here_, 11);
   const std::vector<Bytes> many(16, ours.frame_to(there_, 13, 4000));
   const auto& counters = first.uplink().counters();
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (counters.rx_forward_refused.value() == 0 && std::chrono::steady_clock::now() < deadline) {
+  (void)eventually([&] {
     (void)ours.send(many);
     EXPECT_THAT(first.receive(), IsEmpty());
-  }
+    return counters.rx_forward_refused.value() > 0;
+  });
   EXPECT_GT(counters.rx_forward_refused.value(), 0u);
   // Behind a frame that is refused, others are not.
   EXPECT_EQ(
@@ -311,7 +299,7 @@ TEST_F(UplinkTest, ErrorsSayWhatIsWrong) {
   const auto foreign = Process::try_open(*segment, *pool, *IpAddress::parse("192.0.2.1"));
   ASSERT_FALSE(foreign);
   EXPECT_EQ(foreign.error().code, ErrorCode::not_found);
-  EXPECT_TRUE(Process::try_open(*segment, *pool, loopback_address()))
+  EXPECT_TRUE(Process::try_open(*segment, *pool, test::loopback_address()))
       << "what failed has not kept the role";
 }
 

@@ -23,7 +23,7 @@ Expected<publish::Options> publish_options(const std::vector<std::string>& argum
 Expected<subscribe::Options> subscribe_options(std::vector<std::string> arguments) {
   arguments.emplace_back("host");
   return options_of<subscribe::Options>(
-      [](OptionSet app, subscribe::Options& options) {
+      [](const OptionSet& app, subscribe::Options& options) {
         subscribe::add_options(app, options, kNow);
       },
       arguments);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fcntl.h>
@@ -42,24 +43,12 @@ class MembershipTest : public ::testing::Test {
   }
   /// Lets a process join and do that, and kills it when it has.
   void die_after(const std::function<void(Membership&)>& act) const {
-    std::array<int, 2> ready{};
-    ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-      const auto member = Membership::join(directory_.path());
+    const test::ForkedProcess process([&] {
+      auto member = Membership::join(directory_.path());
       if (!member) _exit(1);
       act(**member);
-      if (write(ready[1], "r", 1) != 1) _exit(1);
-      while (true) {
-        pause();
-      }
-    }
-    close(ready[1]);
-    char answer = 0;
-    EXPECT_EQ(read(ready[0], &answer, 1), 1);
-    close(ready[0]);
-    kill(child, SIGKILL);
-    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+      std::ignore = member->release();  // It must not leave before it is killed.
+    });
   }
 
   test::TemporaryDirectory directory_;

@@ -2,16 +2,15 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/succession.h"
 
-#include <csignal>
 #include <fstream>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/child_process.h"
@@ -41,28 +40,6 @@ class SuccessionTest : public ::testing::Test {
     pollfd vacancy{one.vacancy(), 0, 0};
     return poll(&vacancy, 1, timeout_ms) > 0 && (vacancy.revents & POLLHUP) != 0;
   }
-  /// A process that has done that and waits to be killed.
-  static pid_t start(const std::function<void()>& act) {
-    int ready[2];
-    EXPECT_EQ(pipe(ready), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-      act();
-      (void)!::write(ready[1], "r", 1);
-      for (;;) {
-        pause();
-      }
-    }
-    char answer = 0;
-    EXPECT_EQ(::read(ready[0], &answer, 1), 1);
-    close(ready[0]);
-    close(ready[1]);
-    return child;
-  }
-  static void end(pid_t child) {
-    kill(child, SIGKILL);
-    EXPECT_EQ(waitpid(child, nullptr, 0), child);
-  }
 
   test::TemporaryDirectory directory_;
 };
@@ -83,15 +60,14 @@ TEST_F(SuccessionTest, NobodyHasHadItYet) {
 }
 
 TEST_F(SuccessionTest, TheEndOfAKilledProcessIsSeen) {
-  const pid_t child = start([this] {
-    auto own = open();
-    if (!take(*own.release())) _exit(1);
+  std::optional<test::ForkedProcess> child(std::in_place, [this] {
+    if (!take(*open().release())) _exit(1);
   });
   const auto next = open();
   const auto last = open();
   EXPECT_FALSE(take(*next));
   EXPECT_FALSE(is_vacant(*next));
-  end(child);
+  child.reset();
   EXPECT_TRUE(is_vacant(*next, kPatienceMs));
   EXPECT_TRUE(is_vacant(*last, kPatienceMs));
   EXPECT_TRUE(take(*next));
@@ -115,11 +91,10 @@ TEST_F(SuccessionTest, AChildThatLetsGoKeepsNothing) {
   auto first = open();
   const auto second = open();
   ASSERT_TRUE(take(*first));
-  const pid_t child = start([&first] { first->let_go(); });
+  const test::ForkedProcess child([&first] { first->let_go(); });
   first.reset();
   EXPECT_TRUE(is_vacant(*second, kPatienceMs));
   EXPECT_TRUE(take(*second));
-  end(child);
 }
 
 TEST_F(SuccessionTest, ErrorsSayWhatIsWrong) {

@@ -22,6 +22,7 @@
 #include "stack/plain_pool.h"
 #include "stack/random.h"
 #include "stack/roce_locator.h"
+#include "tests/support/loopback_address.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
@@ -29,20 +30,13 @@ namespace rockhopper::stack {
 namespace {
 
 using test::Bytes;
+using test::loopback_address;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr std::uint16_t kMtu = 4300;
 constexpr std::size_t kIpAt = sizeof(rte_ether_hdr);
-
-/// Another address of the loopback device for each call and for each process, so that tests that
-/// run side by side do not meet.
-IpAddress loopback_address() {
-  static Random random(test::seed() ^ static_cast<std::uint64_t>(::getpid()) << 32);
-  return IpAddress::from_ipv4(127u << 24 | static_cast<std::uint32_t>(random.next() & 0xfffffe) |
-                              1u << 16);
-}
 
 /// What a host above the link sends.
 Bytes frame_of(const UdpLink& link, const IpAddress& from, const IpAddress& to,

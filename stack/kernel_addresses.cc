@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/node/kernel_addresses.h"
+#include "stack/kernel_addresses.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@
 
 #include "stack/descriptor.h"
 
-namespace rockhopper {
+namespace rockhopper::stack {
 namespace {
 
 /// Returns the name of the interface of the IPv4 default route; empty if there is none.
@@ -53,12 +53,12 @@ void for_each_address(const std::function<void(const DeviceAddress&, const ifadd
     if (entry->ifa_addr->sa_family == AF_INET) {
       const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
       const auto* mask = reinterpret_cast<const sockaddr_in*>(entry->ifa_netmask);
-      found.address = stack::IpAddress::from_ipv4(ntohl(address->sin_addr.s_addr));
+      found.address = IpAddress::from_ipv4(ntohl(address->sin_addr.s_addr));
       found.prefix_length = ones(&mask->sin_addr, sizeof mask->sin_addr);
     } else if (entry->ifa_addr->sa_family == AF_INET6) {
       const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
       const auto* mask = reinterpret_cast<const sockaddr_in6*>(entry->ifa_netmask);
-      found.address = stack::IpAddress::from_bytes(&address->sin6_addr);
+      found.address = IpAddress::from_bytes(&address->sin6_addr);
       found.prefix_length = ones(&mask->sin6_addr, sizeof mask->sin6_addr);
     } else {
       continue;
@@ -94,7 +94,7 @@ std::vector<DeviceAddress> kernel_addresses() {
   return addresses;
 }
 
-std::uint32_t interface_of(const stack::IpAddress& address) {
+std::uint32_t interface_of(const IpAddress& address) {
   std::uint32_t index = 0;
   for_each_address([&](const DeviceAddress& found, const ifaddrs& /*entry*/) {
     if (index == 0 && found.address == address) index = found.interface_index;
@@ -102,18 +102,16 @@ std::uint32_t interface_of(const stack::IpAddress& address) {
   return index;
 }
 
-std::uint32_t interface_mtu(const stack::IpAddress& address) {
-  std::uint32_t mtu = 0;
+std::uint16_t limit_mtu(std::uint16_t mtu, const IpAddress& address) {
+  int found_mtu = 0;
   for_each_address([&](const DeviceAddress& found, const ifaddrs& entry) {
-    if (mtu != 0 || found.address != address) return;
-    const stack::Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (found_mtu != 0 || found.address != address) return;
+    const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq request{};
     std::strncpy(request.ifr_name, entry.ifa_name, sizeof request.ifr_name - 1);
-    if (::ioctl(socket.fd(), SIOCGIFMTU, &request) == 0) {
-      mtu = static_cast<std::uint32_t>(request.ifr_mtu);
-    }
+    if (::ioctl(socket.fd(), SIOCGIFMTU, &request) == 0) found_mtu = request.ifr_mtu;
   });
-  return mtu;
+  return found_mtu == 0 ? mtu : static_cast<std::uint16_t>(std::min<int>(mtu, found_mtu));
 }
 
 std::string interface_name(const DeviceAddress& address) {
@@ -123,4 +121,4 @@ std::string interface_name(const DeviceAddress& address) {
              : "";
 }
 
-}  // namespace rockhopper
+}  // namespace rockhopper::stack

@@ -8,11 +8,11 @@
 
 #include "stack/ip_address.h"
 
-namespace rockhopper {
+namespace rockhopper::stack {
 
 /// An address of the device: an entry of its GID table.
 struct DeviceAddress {
-  stack::IpAddress address{};
+  IpAddress address{};
   std::uint8_t prefix_length = 0;
   std::uint32_t interface_index = 0;  ///< of the kernel's interface; 0: there is none
 };
@@ -22,13 +22,14 @@ struct DeviceAddress {
 /// route first. May be empty.
 [[nodiscard]] std::vector<DeviceAddress> kernel_addresses();
 
-/// Largest IP packet of the interface that has the address now, in bytes; 0 if none has.
-[[nodiscard]] std::uint32_t interface_mtu(const stack::IpAddress& address);
+/// `mtu`, or the largest IP packet in bytes of the interface that has the address now if that is
+/// less.
+[[nodiscard]] std::uint16_t limit_mtu(std::uint16_t mtu, const IpAddress& address);
 
 /// The kernel's interface that has the address now; 0 if none has.
-[[nodiscard]] std::uint32_t interface_of(const stack::IpAddress& address);
+[[nodiscard]] std::uint32_t interface_of(const IpAddress& address);
 
 /// What the kernel calls the address's interface now; "" if there is none.
 [[nodiscard]] std::string interface_name(const DeviceAddress& address);
 
-}  // namespace rockhopper
+}  // namespace rockhopper::stack

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
+#include <cstdlib>
 
 namespace rockhopper::apps::publish {
 

@@ -10,7 +10,7 @@ from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, FRONT_LATENC
                                     FRONT_SIZES, LARGE_FRAME,
                                     LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, MANY_SUBSCRIBERS,
                                     MESSAGE_SIZES, PATH_MTU, SMALL_FRAME, SMALL_OPERATIONS,
-                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, WAITING, WORKERS)
+                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, UPLINK_FAMILIES, WAITING, WORKERS)
 from lab.feeds import ZEROMQ_TRANSPORTS
 from lab.links import LINKS
 
@@ -54,7 +54,7 @@ def lines(rounds):
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
     makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _locks,
-              _active_messages, _publisher, _graphs, _front, _others, _soft_roce)
+              _active_messages, _publisher, _graphs, _front, _uplink, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -374,6 +374,23 @@ def _front(one_round):
         if 'start' in figures:
             yield Line('front', f'{what}, from start to end', figures['start'][figure], 'ms',
                        f'{most_ms} ms', most_ms, at_most=1)
+
+
+def _uplink(one_round):
+    """Verbs programs over UDP sockets beside what others send through such sockets."""
+    for family in UPLINK_FAMILIES:
+        for what, ours, basis, theirs, figure, unit, target in (
+                ('ib_write_bw, 65536 bytes', 'write', 'iperf3 -u', 'bare', 'gbit_per_s', 'Gbit/s',
+                 {'at_least': 0.7}),
+                ('ib_send_lat, 8 bytes', 'latency', 'qperf udp_lat', 'bare-latency', 'usec', 'us',
+                 {'at_most': 2})):
+            names = [f'uplink/{family}/{name}' for name in (ours, theirs)]
+            if all(name in one_round for name in names):
+                value, against = (one_round[name][figure] for name in names)
+                yield Line('uplink', f'{what}, UDP over IPv{family}', value, unit, basis, against, **target)
+    if 'uplink/takeover' in one_round:
+        yield Line('uplink', 'longest round trip while both receivers are killed', one_round['uplink/takeover']['ms'],
+                   'ms', '100 ms', 100, at_most=1)
 
 
 def _engines(one_round):

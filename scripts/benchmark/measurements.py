@@ -16,6 +16,7 @@ from lab.pairs import Pair
 from lab.processes import LabError, processors, wait_until
 from lab.siege import Siege
 from lab.testpmd import SAMPLES, raw_rate
+from lab.uplink import Uplink
 from lab.verbs import Verbs
 
 PATH_MTU = 4096
@@ -64,6 +65,11 @@ FRONT_RATES = ('send', 'write')
 FRONT_SIZES = (8, 65536)
 # What takes about a second.
 FRONT_OPERATIONS = {8: 300_000, 65536: 40_000}
+# Over UDP sockets: the UDP payload of a packet in the middle of a WRITE and of an 8-byte SEND.
+UPLINK_FAMILIES = (4, 6)
+LARGE_DATAGRAM = 12 + PATH_MTU + 4
+SMALL_DATAGRAM = 12 + 8 + 4
+UPLINK_WRITES, UPLINK_ROUND_TRIPS = 8_000, 10_000
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -82,6 +88,7 @@ class Measurements:
         self.feeds = Feeds(lab, self.benches, seconds)
         self.graphs = Graphs(lab, self.programs, seconds)
         self.verbs = Verbs(lab, self.programs)
+        self.uplink = Uplink(lab, self.programs)
 
     def all(self):
         """(name, function), in the order of a round."""
@@ -104,6 +111,7 @@ class Measurements:
         yield from self._publisher()
         yield from self._graphs()
         yield from self._front()
+        yield from self._uplink()
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -240,6 +248,29 @@ class Measurements:
             peers.ucx(self.lab, 'tcp', 'ucp_am_lat', 8, int(20_000 * self.seconds)))
         yield 'front/start', lambda: {'list_ms': self.verbs.start_ms('ibv_devices'),
                                       'open_ms': self.verbs.start_ms('ibv_devinfo')}
+
+    def _uplink(self):
+        """Verbs programs on two hosts, over UDP sockets, and such sockets alone."""
+        yield 'uplink/takeover', lambda: {
+            'ms': max(self.uplink.takeover() for _ in range(self._times(SAMPLES)))}
+        for family in UPLINK_FAMILIES:
+            yield f'uplink/{family}/write', lambda family=family: self._uplink_rate(family)
+            yield (f'uplink/{family}/bare', lambda family=family:
+                   {'gbit_per_s': self.uplink.bare_rate(family, LARGE_DATAGRAM, self.seconds)
+                    * PATH_MTU / LARGE_DATAGRAM})
+            yield f'uplink/{family}/latency', lambda family=family: self._uplink_latency(family)
+            yield (f'uplink/{family}/bare-latency', lambda family=family:
+                   {'usec': self.uplink.bare_latency(family, SMALL_DATAGRAM, self.seconds)})
+
+    def _uplink_rate(self, family):
+        row = self.uplink.perftest(family, 'ib_write_bw', [
+            '-m', PATH_MTU, '-s', 65536, '-t', OUTSTANDING, '-Q', OUTSTANDING // 2, '--report_gbits',
+            '-n', max(int(UPLINK_WRITES * self.seconds), OUTSTANDING)])
+        return {'gbit_per_s': row[3]}
+
+    def _uplink_latency(self, family):
+        return {'usec': self.uplink.perftest(family, 'ib_send_lat', [
+            '-m', PATH_MTU, '-s', 8, '-n', int(UPLINK_ROUND_TRIPS * self.seconds)])[4]}
 
     def _perftest_latency(self, operation):
         # bytes, iterations, the shortest, the longest, the median

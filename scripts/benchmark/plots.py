@@ -22,6 +22,7 @@ GROUPS = {
     'publisher': 'Message stores: the writer beside subscribers, and beside ZeroMQ',
     'dag': 'Graphs of empty tasks beside Dask distributed',
     'front': 'Programs of verbs under rh-run beside rh-perf',
+    'uplink': 'Programs of verbs over UDP sockets beside iperf3 and qperf',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }

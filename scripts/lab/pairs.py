@@ -3,6 +3,7 @@
 """Pairs of Rockhopper programs on this machine, a server and a client joined by a link."""
 
 import json
+import pathlib
 import socket
 
 from lab.links import Memif
@@ -29,6 +30,12 @@ def listens(port, pid='self'):
                    for fields in map(str.split, lines)):
                 return True
     return False
+
+
+def has_port(address, port=4791, pid='self'):
+    """Whether a UDP socket of that process's network namespace has the port of that IPv4 address."""
+    number = bytes(map(int, address.split('.')))[::-1].hex().upper()
+    return f'{number}:{port:04X}' in pathlib.Path(f'/proc/{pid}/net/udp').read_text(encoding='ascii')
 
 
 class Pair:

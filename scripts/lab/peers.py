@@ -73,7 +73,7 @@ def pair(lab, name, server_command, client_command, port):
     """Runs both to success, the server being one that listens by TCP and may go on."""
     server_cpu, client_cpu = processors()
     server = lab.start(f'{name}-server', server_command, server_cpu)
-    wait_until(lambda: listens(port), 20, f'{server.name} does not listen')
+    wait_until(lambda: listens(port, server.child.pid), 20, f'{server.name} does not listen')
     client = lab.start(f'{name}-client', client_command, client_cpu)
     try:
         client.expect_success(120)

@@ -165,12 +165,6 @@ def loopback_addresses():
     return f'{network}.{host}', f'{network}.{host + 1}'
 
 
-def has_port(address):
-    """Whether a UDP socket of this machine has the port of RoCEv2 of that IPv4 address."""
-    number = bytes(map(int, address.split('.')))[::-1].hex().upper()
-    return f'{number}:{4791:04X}' in pathlib.Path('/proc/net/udp').read_text(encoding='ascii')
-
-
 def roce_packets(path):
     """The RoCEv2 packets of a capture, those of dynamic connections too."""
     opcodes = Opcodes(dynamic_connections=True, locks=False)

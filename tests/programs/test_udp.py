@@ -8,7 +8,8 @@ import subprocess
 import unittest
 
 import support
-from support import LIMIT_S, LOSSY, has_port, loopback_addresses, wait_until
+from lab.pairs import has_port
+from support import LIMIT_S, LOSSY, loopback_addresses, wait_until
 
 MTU = 4200
 ADDRESSES = {4: ('10.7.0.1', '10.7.0.2'), 6: ('fd07::1', 'fd07::2')}

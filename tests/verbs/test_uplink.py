@@ -12,8 +12,8 @@ import unittest
 
 from pairs import PairTest
 import support
-from lab.pairs import free_port
-from support import LIMIT_S, has_port, wait_until
+from lab.pairs import free_port, has_port
+from support import LIMIT_S, wait_until
 from verbs_support import SANITIZER, SOAK, as_ordinary_user
 
 UPLINK = ('--uplink', 'udp')

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -9,7 +10,6 @@
 #include <string_view>
 
 #include <gtest/gtest.h>
-#include <cstdlib>
 
 namespace rockhopper::apps::publish {
 

@@ -12,28 +12,49 @@ using wire::cm::AboutMessage;
 using wire::cm::RejectReason;
 using wire::cm::TransportService;
 
-Expected<Connection*> ActiveSide::connect(QueuePair& qp, const ConnectParameters& parameters) {
-  const std::uint32_t mtu =
-      parameters.path_mtu == 0 ? parts_.engine.max_path_mtu() : parameters.path_mtu;
+std::uint32_t ActiveSide::mtu_of(const ConnectParameters& parameters) const {
+  return parameters.path_mtu == 0 ? parts_.engine.max_path_mtu() : parameters.path_mtu;
+}
+
+Expected<void> ActiveSide::check(const ConnectParameters& parameters) const {
+  const std::uint32_t mtu = mtu_of(parameters);
   if (wire::cm::mtu_code(mtu) == 0 || mtu > parts_.engine.max_path_mtu()) {
     return fail(ErrorCode::invalid_argument, "{} is no path MTU of this port", mtu);
   }
   ROCKHOPPER_TRY(check_private_data<wire::cm::Req>(
       parameters.private_data, parameters.offer != kNoCapabilities ? CapabilityBlock::kSize : 0));
-  ROCKHOPPER_TRY(check_address_vector(parameters.path));
+  return check_address_vector(parameters.path);
+}
+
+Expected<Connection*> ActiveSide::connect(QueuePair& qp, const ConnectParameters& parameters) {
+  ROCKHOPPER_TRY(check(parameters));
   ROCKHOPPER_TRY(connections_.to_init(qp, parameters.qp, parameters.pkey_index));
+  return start({.type = qp.init().qp_type, .number = qp.number()}, true, parameters);
+}
+
+Expected<Connection*> ActiveSide::connect(const ExternalQp& qp,
+                                          const ConnectParameters& parameters) {
+  ROCKHOPPER_TRY(check(parameters));
+  ROCKHOPPER_TRY(Connections::check_external(qp));
+  ROCKHOPPER_TRY([[maybe_unused]] const auto pkey, parts_.engine.valid_pkey(parameters.pkey_index));
+  return start(qp, false, parameters);
+}
+
+Expected<Connection*> ActiveSide::start(const ExternalQp& qp, bool moves,
+                                        const ConnectParameters& parameters) {
   if (parts_.table.is_full()) {
     return fail(ErrorCode::exhausted, "all {} connections are in use", parts_.table.size());
   }
   ManagedConnection& connection = connections_.make(true);
-  connection.transport_ =
-      qp.init().qp_type == QpType::uc ? TransportService::uc : TransportService::rc;
+  connection.transport_ = qp.type == QpType::uc ? TransportService::uc : TransportService::rc;
   connection.path_ = {parameters.path, parameters.pkey_index};
   connection.service_id_ = parameters.service_id;
   connection.transaction_id = parts_.config.random->next();
-  connection.path_mtu_ = static_cast<PathMtu>(mtu);
-  connection.local_qpn_ = qp.number();
-  parts_.table.set_local_qpn(connection);
+  connection.path_mtu_ = static_cast<PathMtu>(mtu_of(parameters));
+  connection.local_qpn_ = qp.number;
+  connection.has_external_qp = !moves;
+  connection.has_srq = qp.has_srq;
+  if (moves) parts_.table.set_local_qpn(connection);
   connection.receive_psn = parts_.engine.random_psn();
   connection.qp = parameters.qp;
   connection.offer = parameters.offer;
@@ -59,6 +80,7 @@ void ActiveSide::send_req(ManagedConnection& connection,
                     .path_mtu_code = wire::cm::mtu_code(bytes(connection.path_mtu_)),
                     .rnr_retry_count = connection.qp.rnr_retry,
                     .max_cm_retries = parts_.config.max_retries,
+                    .srq = connection.has_srq,
                     .primary_local_gid = path.source.bytes,
                     .primary_remote_gid = path.destination.bytes,
                     .primary_flow_label = path.flow_label,
@@ -91,10 +113,8 @@ void ActiveSide::on_rep(const ReceivedMad& mad, std::uint64_t transaction_id,
     parts_.counters.unexpected_messages.add();
     return;
   }
-  if (connection->state_ == State::established) {
-    // The RTU was lost.
-    parts_.counters.duplicate_messages.add();
-    return send_rtu(*connection);
+  if (connection->state_ == State::established || connection->state_ == State::rep_rcvd) {
+    return on_repeated_rep(*connection);
   }
   if (connection->state_ != State::req_sent) {
     parts_.counters.unexpected_messages.add();
@@ -110,13 +130,27 @@ void ActiveSide::on_rep(const ReceivedMad& mad, std::uint64_t transaction_id,
     parts_.tell({.type = EventType::connect_error, .connection = connection});
     return connections_.close(*connection);
   }
-  send_rtu(*connection);
-  parts_.counters.established.add();
   const bool told =
       connection->offer != kNoCapabilities && CapabilityBlock::parse(rep.private_data).has_value();
-  parts_.tell({.type = EventType::established,
+  const bool waits = connection->state_ == State::rep_rcvd;
+  if (!waits) {
+    send_rtu(*connection);
+    parts_.counters.established.add();
+  }
+  parts_.tell({.type = waits ? EventType::connect_response : EventType::established,
                .connection = connection,
                .private_data = PrivateData(without_capabilities(rep.private_data, told))});
+}
+
+void ActiveSide::on_repeated_rep(const ManagedConnection& connection) {
+  parts_.counters.duplicate_messages.add();
+  // Either the RTU was lost or the application takes its time.
+  if (connection.state_ == State::established) return send_rtu(connection);
+  parts_.messenger.send(connection.path_, connection.transaction_id,
+                        wire::cm::Mra{.local_communication_id = connection.local_id_,
+                                      .remote_communication_id = connection.remote_id,
+                                      .about = AboutMessage::rep,
+                                      .service_timeout = parts_.config.service_timeout});
 }
 
 std::optional<RejectReason> ActiveSide::take_reply(ManagedConnection& connection,
@@ -128,22 +162,55 @@ std::optional<RejectReason> ActiveSide::take_reply(ManagedConnection& connection
     connections_.end_stale(*old);
     return RejectReason::stale_connection;
   }
-  QueuePair* qp = connections_.own_qp(connection);
-  if (qp == nullptr) return RejectReason::consumer;
   connection.remote_id = rep.local_communication_id;
   connection.remote_qpn_ = rep.local_qpn;
   connection.send_psn = rep.starting_psn;
-  connection.peer_responder_resources = rep.responder_resources;
+  connection.peer_ = {.responder_resources = rep.responder_resources,
+                      .initiator_depth = rep.initiator_depth,
+                      .rnr_retry = rep.rnr_retry_count,
+                      .has_flow_control = rep.end_to_end_flow_control,
+                      .has_srq = rep.srq};
   connection.qp.rnr_retry = rep.rnr_retry_count;
   if (connection.offer != kNoCapabilities) {
     const auto told = CapabilityBlock::parse(rep.private_data);
     connection.agreed_ = static_cast<Capabilities>(told ? told->bits & connection.offer : 0);
   }
-  if (!connections_.to_rts(*qp, connection)) return RejectReason::consumer;
+  if (const auto reason = move(connection)) return reason;
   connection.pending.stop(parts_.timers);
-  connection.state_ = State::established;
+  connection.state_ = connection.has_external_qp ? State::rep_rcvd : State::established;
   parts_.table.set_remote_qpn(connection);
   return std::nullopt;
+}
+
+std::optional<RejectReason> ActiveSide::move(ManagedConnection& connection) {
+  if (connection.has_external_qp) return std::nullopt;
+  QueuePair* qp = connections_.own_qp(connection);
+  if (qp == nullptr || !connections_.to_rts(*qp, connection)) return RejectReason::consumer;
+  return std::nullopt;
+}
+
+Expected<void> ActiveSide::confirm(ManagedConnection& connection) {
+  if (connection.state_ != State::rep_rcvd) {
+    return fail(ErrorCode::invalid_state, "there is no reply to confirm: the connection is in {}",
+                to_string(connection.state_));
+  }
+  connection.state_ = State::established;
+  send_rtu(connection);
+  parts_.counters.established.add();
+  return {};
+}
+
+Expected<void> ActiveSide::reject(ManagedConnection& connection,
+                                  std::span<const std::uint8_t> private_data, RejectReason reason) {
+  ROCKHOPPER_TRY(check_private_data<wire::cm::Rej>(private_data));
+  wire::cm::Rej rej{.local_communication_id = connection.local_id_,
+                    .remote_communication_id = connection.remote_id,
+                    .about = AboutMessage::rep,
+                    .reason = reason};
+  set_private_data(rej, private_data);
+  parts_.messenger.reject(connection.path_, connection.transaction_id, rej);
+  connections_.close(connection);
+  return {};
 }
 
 void ActiveSide::send_rtu(const ManagedConnection& connection) {

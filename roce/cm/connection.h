@@ -24,6 +24,7 @@ enum class State : std::uint8_t {
   req_sent,
   req_rcvd,
   rep_sent,
+  rep_rcvd,  ///< the application still has to move its queue pair, and then to confirm()
   established,
   dreq_sent,
   timewait,
@@ -42,6 +43,24 @@ struct QpParameters {
   /// Local ACK timeout code; connect() also tells it the peer for its own. 0 in accept(): as the
   /// peer says.
   std::uint8_t ack_timeout = 14;
+};
+
+/// A queue pair that the application moves through its states itself, with the attributes that the
+/// manager says. It may be of another engine.
+struct ExternalQp {
+  QpType type = QpType::rc;  ///< or uc
+  wire::Qpn number{};
+  bool has_srq = false;
+};
+
+/// What the peer says of its queue pair in its REQ or REP.
+struct PeerParameters {
+  std::uint8_t responder_resources = 0;  ///< READs and atomics that it serves at once
+  std::uint8_t initiator_depth = 0;      ///< READs and atomics that it wants outstanding
+  std::uint8_t retry_cnt = 0;            ///< of a REQ: what it asks for; a REP says nothing
+  std::uint8_t rnr_retry = 0;            ///< the same, of a REP too
+  bool has_flow_control = false;
+  bool has_srq = false;
 };
 
 struct ConnectParameters {
@@ -73,6 +92,9 @@ class Connection {
   [[nodiscard]] wire::Qpn local_qpn() const { return local_qpn_; }
   [[nodiscard]] wire::Qpn remote_qpn() const { return remote_qpn_; }
   [[nodiscard]] PathMtu path_mtu() const { return path_mtu_; }
+  /// What the peer has said of its queue pair. Known from the events connect_request,
+  /// connect_response and established on.
+  [[nodiscard]] const PeerParameters& peer() const { return peer_; }
   /// What both ends have offered. Known from the events connect_request and established on.
   [[nodiscard]] Capabilities agreed() const { return agreed_; }
   [[nodiscard]] bool is_uc() const { return transport_ == wire::cm::TransportService::uc; }
@@ -93,6 +115,7 @@ class Connection {
   std::uint64_t service_id_ = 0;
   wire::Qpn local_qpn_{};
   wire::Qpn remote_qpn_{};
+  PeerParameters peer_;
   Capabilities agreed_ = kNoCapabilities;
 };
 

@@ -43,7 +43,7 @@ ConnectionManager::ConnectionManager(const ConnectionManagerConfig& config,
       connections_(std::make_unique<Connections>(*parts_)),
       active_(std::make_unique<ActiveSide>(*parts_, *connections_)),
       passive_(std::make_unique<PassiveSide>(*parts_, *connections_)),
-      release_(std::make_unique<Release>(*parts_, *connections_, *passive_)),
+      release_(std::make_unique<Release>(*parts_, *connections_, *active_, *passive_)),
       resolver_(std::make_unique<Resolver>(*parts_)) {}
 
 ConnectionManager::~ConnectionManager() = default;
@@ -123,15 +123,47 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   return active_->connect(qp, parameters);
 }
 
+Expected<Connection*> ConnectionManager::connect(const ExternalQp& qp,
+                                                 const ConnectParameters& parameters) {
+  return active_->connect(qp, parameters);
+}
+
 Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
                                          const QpParameters& parameters,
                                          std::span<const std::uint8_t> private_data) {
   return passive_->accept(managed(connection), qp, parameters, private_data);
 }
 
+Expected<void> ConnectionManager::accept(Connection& connection, const ExternalQp& qp,
+                                         const QpParameters& parameters,
+                                         std::span<const std::uint8_t> private_data) {
+  return passive_->accept(managed(connection), qp, parameters, private_data);
+}
+
+Expected<QpAttributes> ConnectionManager::qp_attributes(const Connection& connection) {
+  const auto& known = static_cast<const ManagedConnection&>(connection);
+  if (known.state_ != State::req_sent && known.state_ != State::closed) {
+    return Connections::attributes(known);
+  }
+  return fail(ErrorCode::invalid_state,
+              "the peer's queue pair is not known: the connection is in {}",
+              to_string(known.state_));
+}
+
+Expected<void> ConnectionManager::confirm(Connection& connection) {
+  return active_->confirm(managed(connection));
+}
+
+Expected<void> ConnectionManager::establish(Connection& connection) {
+  return passive_->establish(managed(connection));
+}
+
 Expected<void> ConnectionManager::reject(Connection& connection,
                                          std::span<const std::uint8_t> private_data,
                                          wire::cm::RejectReason reason) {
+  if (connection.state() == State::rep_rcvd) {
+    return active_->reject(managed(connection), private_data, reason);
+  }
   return passive_->reject(managed(connection), private_data, reason);
 }
 

@@ -58,13 +58,29 @@ class ConnectionManager {
   /// Connects `qp`, RC or UC, in RESET or INIT and without another connection. Events: established,
   /// rejected, unreachable, connect_error.
   [[nodiscard]] Expected<Connection*> connect(QueuePair& qp, const ConnectParameters& parameters);
+  /// The same for a queue pair that the application moves: to INIT now, and at the event
+  /// connect_response, which comes in place of established, to RTS. Then confirm() or reject().
+  [[nodiscard]] Expected<Connection*> connect(const ExternalQp& qp,
+                                              const ConnectParameters& parameters);
   /// Answers a connect_request: moves `qp`, in RESET or INIT, to RTS. Post its receives before.
   /// Events: established, unreachable, rejected. On an error the request still waits.
   /// `private_data`: up to 196 bytes.
   [[nodiscard]] Expected<void> accept(Connection& connection, QueuePair& qp,
                                       const QpParameters& parameters,
                                       std::span<const std::uint8_t> private_data = {});
-  /// Answers a connect_request with a REJ. `private_data`: up to 148 bytes.
+  /// The same for a queue pair that the application has moved to RTS, or at least to RTR.
+  [[nodiscard]] Expected<void> accept(Connection& connection, const ExternalQp& qp,
+                                      const QpParameters& parameters,
+                                      std::span<const std::uint8_t> private_data = {});
+  /// What a queue pair is to have on its way through INIT and RTR to RTS, which the application
+  /// moves; qp_state says nothing. From connect_request or connect_response on.
+  [[nodiscard]] static Expected<QpAttributes> qp_attributes(const Connection& connection);
+  /// Answers a connect_response: both ends may send from now on.
+  [[nodiscard]] Expected<void> confirm(Connection& connection);
+  /// A packet of the peer's has come to the queue pair, so its RTU need not come any more (IBTA
+  /// vol. 1, 12.9.7). Event: established, unless it has come already.
+  [[nodiscard]] Expected<void> establish(Connection& connection);
+  /// Answers a connect_request or a connect_response with a REJ. `private_data`: up to 148 bytes.
   [[nodiscard]] Expected<void> reject(
       Connection& connection, std::span<const std::uint8_t> private_data = {},
       wire::cm::RejectReason reason = wire::cm::RejectReason::consumer);

@@ -68,24 +68,38 @@ Expected<void> Connections::to_rts(QueuePair& qp, const ManagedConnection& conne
                              : RecoveryAlgorithm::go_back_n;
     ROCKHOPPER_TRY(qp.set_loss_recovery(recovery));
   }
+  return qp.bring_up(attributes(connection), QpState::rts);
+}
+
+Expected<void> Connections::check_external(const ExternalQp& qp) {
+  if (qp.type != QpType::rc && qp.type != QpType::uc) {
+    return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
+                to_string(qp.type));
+  }
+  if (is_peer_qpn(qp.number)) return {};
+  return fail(ErrorCode::invalid_argument, "{:#x} is no number of a queue pair", qp.number.value);
+}
+
+QpAttributes Connections::attributes(const ManagedConnection& connection) {
   const QpParameters& own = connection.qp;
-  const QpAttributes attributes{
-      .path_mtu = connection.path_mtu_,
-      .rq_psn = connection.receive_psn,
-      .sq_psn = connection.send_psn,
-      .dest_qp_num = connection.remote_qpn_,
-      .ah_attr = connection.path(),
-      .max_rd_atomic = std::min(own.initiator_depth, connection.peer_responder_resources),
-      .max_dest_rd_atomic = own.responder_resources,
-      .min_rnr_timer = own.min_rnr_timer,
-      .timeout = own.ack_timeout,
-      .retry_cnt = own.retry_cnt,
-      .rnr_retry = own.rnr_retry};
-  return qp.bring_up(attributes, QpState::rts);
+  return {.path_mtu = connection.path_mtu_,
+          .rq_psn = connection.receive_psn,
+          .sq_psn = connection.send_psn,
+          .dest_qp_num = connection.remote_qpn_,
+          .qp_access_flags = own.access_flags,
+          .ah_attr = connection.path(),
+          .pkey_index = connection.pkey_index(),
+          .max_rd_atomic = std::min(own.initiator_depth, connection.peer_.responder_resources),
+          .max_dest_rd_atomic = own.responder_resources,
+          .min_rnr_timer = own.min_rnr_timer,
+          .timeout = own.ack_timeout,
+          .retry_cnt = own.retry_cnt,
+          .rnr_retry = own.rnr_retry};
 }
 
 QueuePair* Connections::own_qp(const ManagedConnection& connection) const {
-  return parts_.table.find_by_local_qpn(connection.local_qpn_) == &connection
+  return !connection.has_external_qp &&
+                 parts_.table.find_by_local_qpn(connection.local_qpn_) == &connection
              ? parts_.engine.find_qp(connection.local_qpn_)
              : nullptr;
 }
@@ -125,6 +139,7 @@ void Connections::on_timer(ManagedConnection& connection) {
     case State::timewait:
       parts_.tell({.type = EventType::timewait_exit, .connection = &connection});
       return close(connection);
+    case State::rep_rcvd:
     case State::established:
     case State::closed:
       return;
@@ -169,6 +184,7 @@ Expected<void> Connections::disconnect(ManagedConnection& connection) {
       return {};
     case State::req_sent:
     case State::req_rcvd:
+    case State::rep_rcvd:
     case State::closed:
       break;
   }
@@ -184,6 +200,7 @@ void Connections::end_stale(ManagedConnection& connection) {
       (void)disconnect(connection);
       return;
     case State::req_rcvd:
+    case State::rep_rcvd:
       parts_.listeners.leave(connection.place, connection.service_id_);
       parts_.tell({.type = EventType::rejected,
                    .connection = &connection,

@@ -27,8 +27,12 @@ class Connections final : private ConnectionTimers {
   // Their queue pairs.
   [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters,
                                        std::uint16_t pkey_index) const;
+  /// Whether it can be connected.
+  [[nodiscard]] static Expected<void> check_external(const ExternalQp& qp);
+  /// What the queue pair is to have on its way to RTS. Requires that the peer's is known.
+  [[nodiscard]] static QpAttributes attributes(const ManagedConnection& connection);
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const ManagedConnection& connection);
-  /// Returns null if it is destroyed, or if another connection has it.
+  /// Returns null if it is destroyed, is external, or if another connection has it.
   [[nodiscard]] QueuePair* own_qp(const ManagedConnection& connection) const;
   void fail_qp(const ManagedConnection& connection) const;
 

@@ -21,16 +21,17 @@ class Lookup;
 /// What the connection manager tells the application; names as in enum rdma_cm_event_type where it
 /// has them.
 enum class EventType : std::uint8_t {
-  connect_request,  ///< somebody wants to connect: accept(), reject() or release()
-  established,      ///< both ends may send
-  rejected,         ///< by the peer; see `reason` and `private_data`
-  unreachable,      ///< no answer after all retries
-  connect_error,    ///< the answer was no use here: the queue pair refused it
-  disconnected,     ///< by the peer or by disconnect(); the queue pair is in ERR
-  timewait_exit,    ///< nothing of the old connection can arrive any more
-  lookup_request,   ///< somebody asks for a queue pair for datagrams: answer() or refuse()
-  resolved,         ///< the answer to resolve(): `qpn`, `qkey`
-  lookup_failed,    ///< it was refused (`status`), or nobody answered (`unreachable` is true)
+  connect_request,   ///< somebody wants to connect: accept(), reject() or release()
+  connect_response,  ///< the peer has accepted: move the external queue pair, then confirm()
+  established,       ///< both ends may send
+  rejected,          ///< by the peer; see `reason` and `private_data`
+  unreachable,       ///< no answer after all retries
+  connect_error,     ///< the answer was no use here: the queue pair refused it
+  disconnected,      ///< by the peer or by disconnect(); the queue pair is in ERR
+  timewait_exit,     ///< nothing of the old connection can arrive any more
+  lookup_request,    ///< somebody asks for a queue pair for datagrams: answer() or refuse()
+  resolved,          ///< the answer to resolve(): `qpn`, `qkey`
+  lookup_failed,     ///< it was refused (`status`), or nobody answered (`unreachable` is true)
 };
 [[nodiscard]] std::string_view to_string(EventType type);
 

@@ -32,6 +32,7 @@ struct ManagedConnection final : Connection {
   using Connection::local_qpn_;
   using Connection::path_;
   using Connection::path_mtu_;
+  using Connection::peer_;
   using Connection::remote_qpn_;
   using Connection::service_id_;
   using Connection::state_;
@@ -39,6 +40,9 @@ struct ManagedConnection final : Connection {
 
   ConnectionTimers& timers;
   bool is_released = false;  ///< the application wants nothing more of it
+  /// The application moves its queue pair itself.
+  bool has_external_qp = false;
+  bool has_srq = false;  ///< its queue pair
   Listeners::Place place{};
   std::uint64_t transaction_id = 0;
   std::uint32_t remote_id = 0;
@@ -47,8 +51,6 @@ struct ManagedConnection final : Connection {
   QpParameters qp;
   /// Active: ours; passive: the listener's, if the peer has made an offer.
   Capabilities offer = kNoCapabilities;
-  std::uint8_t peer_responder_resources = 0;
-  std::uint8_t peer_initiator_depth = 0;
   // Passive: what the peer's REQ asks for.
   std::uint64_t reply_timeout_ns = 0;  ///< for which the reply waits for its answer
   std::uint8_t reply_retries = 0;

@@ -28,6 +28,10 @@ inline constexpr std::uint8_t kTimeoutCodeMax = 24;
 struct ConnectionManagerConfig {
   Engine* engine = nullptr;  ///< not owned; must outlive the manager
   Random* random = nullptr;  ///< not owned; communication IDs
+  /// The highest byte of communication and request IDs, above 0, where several managers share a
+  /// port: it tells whom a message is for. 0: all of them are
+  /// random.
+  std::uint8_t id_prefix = 0;
   std::uint32_t max_connections = 32'768;
   std::uint32_t max_lookups = 4096;
   /// For an answer, before a message is repeated: 4.096 us * 2^n. Told to peers for theirs too.

@@ -37,7 +37,8 @@ struct ManagerParts {
   template <typename IsTaken>
   [[nodiscard]] std::uint32_t new_id(const IsTaken& is_taken) const {
     while (true) {
-      const auto id = static_cast<std::uint32_t>(config.random->next());
+      auto id = static_cast<std::uint32_t>(config.random->next());
+      if (config.id_prefix != 0) id = (id & 0xffffff) | std::uint32_t{config.id_prefix} << 24;
       if (id != 0 && !is_taken(id)) return id;
     }
   }

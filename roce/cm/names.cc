@@ -9,15 +9,17 @@
 namespace rockhopper::roce::cm {
 
 std::string_view to_string(State state) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "REQ_SENT", "REQ_RCVD", "REP_SENT", "ESTABLISHED", "DREQ_SENT", "TIMEWAIT", "CLOSED"};
+  static constexpr std::array<std::string_view, 8> kNames = {"REQ_SENT", "REQ_RCVD",    "REP_SENT",
+                                                             "REP_RCVD", "ESTABLISHED", "DREQ_SENT",
+                                                             "TIMEWAIT", "CLOSED"};
   return name_of(state, kNames);
 }
 
 std::string_view to_string(EventType type) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "connect request", "established",   "rejected",       "unreachable", "connect error",
-      "disconnected",    "timewait exit", "lookup request", "resolved",    "lookup failed"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "connect request", "connect response", "established",  "rejected",
+      "unreachable",     "connect error",    "disconnected", "timewait exit",
+      "lookup request",  "resolved",         "lookup failed"};
   return name_of(type, kNames);
 }
 

@@ -61,9 +61,17 @@ void PassiveSide::make(const ReceivedMad& mad, std::uint64_t transaction_id,
   connection.remote_id = req.local_communication_id;
   connection.remote_qpn_ = req.local_qpn;
   connection.send_psn = req.starting_psn;
-  connection.peer_responder_resources = req.responder_resources;
-  connection.peer_initiator_depth = req.initiator_depth;
-  connection.qp = {.retry_cnt = req.retry_count,
+  connection.receive_psn = parts_.engine.random_psn();
+  connection.peer_ = {.responder_resources = req.responder_resources,
+                      .initiator_depth = req.initiator_depth,
+                      .retry_cnt = req.retry_count,
+                      .rnr_retry = req.rnr_retry_count,
+                      .has_flow_control = req.end_to_end_flow_control,
+                      .has_srq = req.srq};
+  // What the peer asks for: an external queue pair is moved before it is accepted.
+  connection.qp = {.responder_resources = req.initiator_depth,
+                   .initiator_depth = req.responder_resources,
+                   .retry_cnt = req.retry_count,
                    .rnr_retry = req.rnr_retry_count,
                    .ack_timeout = req.primary_local_ack_timeout};
   connection.reply_timeout_ns =
@@ -151,6 +159,7 @@ void PassiveSide::on_duplicate_req(ManagedConnection& connection) {
       }
       return;
     case State::req_sent:
+    case State::rep_rcvd:
     case State::established:
     case State::dreq_sent:
     case State::timewait:
@@ -158,44 +167,66 @@ void PassiveSide::on_duplicate_req(ManagedConnection& connection) {
   }
 }
 
-Expected<void> PassiveSide::accept(ManagedConnection& connection, QueuePair& qp,
-                                   const QpParameters& parameters,
-                                   std::span<const std::uint8_t> private_data) {
+Expected<void> PassiveSide::check_answer(const ManagedConnection& connection, QpType type,
+                                         std::span<const std::uint8_t> private_data) {
   if (connection.state_ != State::req_rcvd) {
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  ROCKHOPPER_TRY(check_private_data<wire::cm::Rep>(
-      private_data, connection.offer != kNoCapabilities ? CapabilityBlock::kSize : 0));
-  if ((qp.init().qp_type == QpType::uc) != connection.is_uc()) {
+  if ((type == QpType::uc) != connection.is_uc()) {
     return fail(ErrorCode::invalid_argument, "the peer's queue pair is one of {}, ours of {}",
-                connection.is_uc() ? "UC" : "RC", to_string(qp.init().qp_type));
+                connection.is_uc() ? "UC" : "RC", to_string(type));
   }
-  ROCKHOPPER_TRY(connections_.to_init(qp, parameters, connection.path_.pkey_index));
-  // Retries are what the peer asks for (12.6.5), the rest is ours.
+  return check_private_data<wire::cm::Rep>(
+      private_data, connection.offer != kNoCapabilities ? CapabilityBlock::kSize : 0);
+}
+
+/// Retries are what the peer asks for (12.6.5), the rest is ours.
+void PassiveSide::set_parameters(ManagedConnection& connection, const QpParameters& parameters) {
   const QpParameters asked = connection.qp;
   connection.qp = parameters;
   connection.qp.retry_cnt = asked.retry_cnt;
   connection.qp.rnr_retry = asked.rnr_retry;
   if (parameters.ack_timeout == 0) connection.qp.ack_timeout = asked.ack_timeout;
   connection.qp.responder_resources =
-      std::min(parameters.responder_resources, connection.peer_initiator_depth);
+      std::min(parameters.responder_resources, connection.peer_.initiator_depth);
+}
+
+Expected<void> PassiveSide::accept(ManagedConnection& connection, QueuePair& qp,
+                                   const QpParameters& parameters,
+                                   std::span<const std::uint8_t> private_data) {
+  ROCKHOPPER_TRY(check_answer(connection, qp.init().qp_type, private_data));
+  ROCKHOPPER_TRY(connections_.to_init(qp, parameters, connection.path_.pkey_index));
+  const QpParameters asked = connection.qp;
+  set_parameters(connection, parameters);
   connection.local_qpn_ = qp.number();
-  connection.receive_psn = parts_.engine.random_psn();
   if (auto ready = connections_.to_rts(qp, connection); !ready) {
     connection.qp = asked;
     connection.local_qpn_ = {};
     return ready;
   }
   parts_.table.set_local_qpn(connection);
-  parts_.listeners.leave(connection.place, connection.service_id_);
-  connection.state_ = State::rep_sent;
+  send_rep(connection, parameters.rnr_retry, private_data);
+  return {};
+}
+
+Expected<void> PassiveSide::accept(ManagedConnection& connection, const ExternalQp& qp,
+                                   const QpParameters& parameters,
+                                   std::span<const std::uint8_t> private_data) {
+  ROCKHOPPER_TRY(check_answer(connection, qp.type, private_data));
+  ROCKHOPPER_TRY(Connections::check_external(qp));
+  set_parameters(connection, parameters);
+  connection.has_external_qp = true;
+  connection.has_srq = qp.has_srq;
+  connection.local_qpn_ = qp.number;
   send_rep(connection, parameters.rnr_retry, private_data);
   return {};
 }
 
 void PassiveSide::send_rep(ManagedConnection& connection, std::uint8_t rnr_retry,
                            std::span<const std::uint8_t> private_data) {
+  parts_.listeners.leave(connection.place, connection.service_id_);
+  connection.state_ = State::rep_sent;
   constexpr std::uint8_t kTargetAckDelay = 10;  // 4 ms: an lcore may be shared
   wire::cm::Rep rep{.local_communication_id = connection.local_id_,
                     .remote_communication_id = connection.remote_id,
@@ -203,10 +234,11 @@ void PassiveSide::send_rep(ManagedConnection& connection, std::uint8_t rnr_retry
                     .starting_psn = connection.receive_psn,
                     .responder_resources = connection.qp.responder_resources,
                     .initiator_depth = std::min(connection.qp.initiator_depth,
-                                                connection.peer_responder_resources),
+                                                connection.peer_.responder_resources),
                     .target_ack_delay = kTargetAckDelay,
                     .failover_accepted = 0,
                     .rnr_retry_count = rnr_retry,
+                    .srq = connection.has_srq,
                     .local_ca_guid = parts_.messenger.ca_guid()};
   set_private_data(rep, private_data);
   if (connection.offer != kNoCapabilities) {
@@ -248,12 +280,23 @@ void PassiveSide::on_rtu(const ReceivedMad& mad, const wire::cm::Rtu& rtu) {
     parts_.counters.unexpected_messages.add();
     return;
   }
-  connection->pending.stop(parts_.timers);
-  connection->state_ = State::established;
+  become_established(*connection, PrivateData(rtu.private_data));
+}
+
+Expected<void> PassiveSide::establish(ManagedConnection& connection) {
+  if (connection.state_ == State::rep_sent) become_established(connection, {});
+  if (connection.state_ == State::established) return {};
+  return fail(ErrorCode::invalid_state, "no packets are expected: the connection is in {}",
+              to_string(connection.state_));
+}
+
+void PassiveSide::become_established(ManagedConnection& connection,
+                                     const PrivateData& private_data) {
+  connection.pending.stop(parts_.timers);
+  connection.state_ = State::established;
   parts_.counters.established.add();
-  parts_.tell({.type = EventType::established,
-               .connection = connection,
-               .private_data = PrivateData(rtu.private_data)});
+  parts_.tell(
+      {.type = EventType::established, .connection = &connection, .private_data = private_data});
 }
 
 }  // namespace rockhopper::roce::cm

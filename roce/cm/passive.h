@@ -21,6 +21,10 @@ class PassiveSide {
   [[nodiscard]] Expected<void> accept(ManagedConnection& connection, QueuePair& qp,
                                       const QpParameters& parameters,
                                       std::span<const std::uint8_t> private_data);
+  [[nodiscard]] Expected<void> accept(ManagedConnection& connection, const ExternalQp& qp,
+                                      const QpParameters& parameters,
+                                      std::span<const std::uint8_t> private_data);
+  [[nodiscard]] Expected<void> establish(ManagedConnection& connection);
   [[nodiscard]] Expected<void> reject(ManagedConnection& connection,
                                       std::span<const std::uint8_t> private_data,
                                       wire::cm::RejectReason reason);
@@ -39,6 +43,10 @@ class PassiveSide {
                                                const wire::cm::Req& req) const;
   void make(const ReceivedMad& mad, std::uint64_t transaction_id, const wire::cm::Req& req);
   void on_duplicate_req(ManagedConnection& connection);
+  [[nodiscard]] static Expected<void> check_answer(const ManagedConnection& connection, QpType type,
+                                                   std::span<const std::uint8_t> private_data);
+  static void set_parameters(ManagedConnection& connection, const QpParameters& parameters);
+  void become_established(ManagedConnection& connection, const PrivateData& private_data);
   void send_rep(ManagedConnection& connection, std::uint8_t rnr_retry,
                 std::span<const std::uint8_t> private_data);
 

@@ -27,6 +27,7 @@ void Release::on_dreq(const ReceivedMad& mad, std::uint64_t transaction_id,
   switch (connection->state_) {
     case State::established:
     case State::rep_sent:
+    case State::rep_rcvd:
       connections_.fail_qp(*connection);
       [[fallthrough]];
     case State::dreq_sent:
@@ -96,6 +97,7 @@ void Release::on_rej(const ReceivedMad& mad, const wire::cm::Rej& rej) {
       parts_.tell(rejected);
       return connections_.close(*connection);
     case State::rep_sent:
+    case State::rep_rcvd:
       parts_.tell(rejected);
       connections_.fail_qp(*connection);
       return connections_.close(*connection);
@@ -118,6 +120,9 @@ void Release::release(ManagedConnection& connection) {
   switch (connection.state_) {
     case State::req_rcvd:
       (void)passive_.reject(connection, {}, RejectReason::consumer);
+      return;
+    case State::rep_rcvd:
+      (void)active_.reject(connection, {}, RejectReason::consumer);
       return;
     case State::req_sent:
       // Spares the peer's application the work. A late REP will be rejected.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "roce/cm/active.h"
 #include "roce/cm/connections.h"
 #include "roce/cm/passive.h"
 
@@ -13,8 +14,8 @@ namespace rockhopper::roce::cm {
 class Release {
  public:
   /// All must outlive it.
-  Release(ManagerParts& parts, Connections& connections, PassiveSide& passive)
-      : parts_(parts), connections_(connections), passive_(passive) {}
+  Release(ManagerParts& parts, Connections& connections, ActiveSide& active, PassiveSide& passive)
+      : parts_(parts), connections_(connections), active_(active), passive_(passive) {}
 
   /// As ConnectionManager::release().
   void release(ManagedConnection& connection);
@@ -27,6 +28,7 @@ class Release {
 
   ManagerParts& parts_;
   Connections& connections_;
+  ActiveSide& active_;
   PassiveSide& passive_;
 };
 

@@ -85,13 +85,21 @@ void CmTest::forget_events() {
   }
 }
 
-ConnectParameters CmTest::to_peer() { return {.path = net_->path(0), .service_id = kService}; }
+ConnectParameters CmTest::to_peer(ConnectParameters parameters) {
+  parameters.path = net_->path(0);
+  parameters.service_id = kService;
+  return parameters;
+}
 
 Connection* CmTest::connect(QueuePair& qp, ConnectParameters parameters) {
-  if (parameters.service_id == 0) {
-    parameters.path = net_->path(0);
-    parameters.service_id = kService;
-  }
+  if (parameters.service_id == 0) parameters = to_peer(parameters);
+  Connection* connection = must(manager(0).connect(qp, parameters));
+  connections_[0].push_back(connection);
+  return connection;
+}
+
+Connection* CmTest::connect_external(const ExternalQp& qp, ConnectParameters parameters) {
+  if (parameters.service_id == 0) parameters = to_peer(parameters);
   Connection* connection = must(manager(0).connect(qp, parameters));
   connections_[0].push_back(connection);
   return connection;

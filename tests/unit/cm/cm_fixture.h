@@ -51,7 +51,8 @@ class CmTest : public ::testing::Test {
 
   /// Node 0 asks for kService of node 1.
   Connection* connect(QueuePair& qp, ConnectParameters parameters = {});
-  [[nodiscard]] ConnectParameters to_peer();
+  Connection* connect_external(const ExternalQp& qp, ConnectParameters parameters = {});
+  [[nodiscard]] ConnectParameters to_peer(ConnectParameters parameters = {});
 
   struct Pair {
     QueuePair* active_qp = nullptr;

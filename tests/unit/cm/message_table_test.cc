@@ -19,6 +19,7 @@ using wire::cm::RejectReason;
 /// How the connection of node 0 came to the state in which the message finds it.
 enum class Situation {
   active_req_sent,
+  active_rep_rcvd,  // of an external queue pair, which is being moved
   active_established,
   active_dreq_sent,
   active_timewait,
@@ -57,6 +58,14 @@ const std::vector<Row> kTable{
     {S::active_req_sent, M::rtu, State::req_sent, kNothing, kNothing, "unexpected_messages"},
     {S::active_req_sent, M::dreq, State::closed, E::rejected, A::drep, "rcvd_messages"},
     {S::active_req_sent, M::drep, State::req_sent, kNothing, kNothing, "unexpected_messages"},
+
+    {S::active_rep_rcvd, M::mra_of_req, State::rep_rcvd, kNothing, kNothing, "unexpected_messages"},
+    {S::active_rep_rcvd, M::mra_of_rep, State::rep_rcvd, kNothing, kNothing, "unexpected_messages"},
+    {S::active_rep_rcvd, M::rej, State::closed, E::rejected, kNothing, "rcvd_rejects"},
+    {S::active_rep_rcvd, M::rep, State::rep_rcvd, kNothing, A::mra, "duplicate_messages"},
+    {S::active_rep_rcvd, M::rtu, State::rep_rcvd, kNothing, kNothing, "unexpected_messages"},
+    {S::active_rep_rcvd, M::dreq, State::timewait, E::disconnected, A::drep, "disconnected"},
+    {S::active_rep_rcvd, M::drep, State::rep_rcvd, kNothing, kNothing, "unexpected_messages"},
 
     {S::active_established, M::mra_of_req, State::established, kNothing, kNothing,
      "unexpected_messages"},
@@ -157,9 +166,9 @@ const std::vector<Row> kTable{
 
 std::string name_of(const Row& row) {
   static constexpr const char* kSituations[] = {
-      "ActiveReqSent",   "ActiveEstablished", "ActiveDreqSent", "ActiveTimewait",
-      "ActiveClosed",    "PassiveReqRcvd",    "PassiveRepSent", "PassiveEstablished",
-      "PassiveDreqSent", "PassiveTimewait",   "PassiveClosed"};
+      "ActiveReqSent",      "ActiveRepRcvd",   "ActiveEstablished", "ActiveDreqSent",
+      "ActiveTimewait",     "ActiveClosed",    "PassiveReqRcvd",    "PassiveRepSent",
+      "PassiveEstablished", "PassiveDreqSent", "PassiveTimewait",   "PassiveClosed"};
   static constexpr const char* kMessages[] = {"Req", "MraOfReq", "MraOfRep", "Rej",
                                               "Rep", "Rtu",      "Dreq",     "Drep"};
   return std::string(kSituations[static_cast<int>(row.situation)]) + "Gets" +
@@ -179,7 +188,8 @@ INSTANTIATE_TEST_SUITE_P(Every, CmTable, ::testing::ValuesIn(kTable),
 
 Connection* CmTable::bring_to(Situation situation) {
   const bool active = situation <= Situation::active_closed;
-  Connection* connection = active ? open() : asked();
+  const bool external = situation == Situation::active_rep_rcvd;
+  Connection* connection = external ? open_external() : active ? open() : asked();
   const auto end = [&](Situation dreq_sent, Situation timewait) {
     if (situation != dreq_sent && situation != timewait) return;
     must(manager(0).disconnect(*connection));

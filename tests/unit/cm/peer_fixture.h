@@ -77,6 +77,12 @@ class PeerTest : public CmTest {
     net().run_for(10'000);
     return connection;
   }
+  /// The same of a queue pair that the manager does not move.
+  Connection* open_external() {
+    Connection* connection = connect_external({.number = net().make_qp(0).number()});
+    net().run_for(10'000);
+    return connection;
+  }
   /// A connection of node 0 that has been asked for.
   Connection* asked(std::uint32_t id = kPeerId, wire::Qpn qpn = kPeerQpn) {
     exchange(peer_req(id, qpn));

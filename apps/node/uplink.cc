@@ -166,9 +166,8 @@ void Uplink::pass_on(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_
 bool Uplink::is_own(const rte_mbuf* packet) const {
   const auto bth = stack::read_bth(packet);
   if (!bth) return true;
-  const stack::segment::Membership& members = segment_.membership();
-  return members.owner_of(static_cast<std::uint16_t>(bth->destination_qpn))
-             .value_or(members.slot()) == members.slot();
+  const std::uint16_t own = segment_.membership().slot();
+  return segment_.link().receiver_of(packet, *bth).value_or(own) == own;
 }
 
 void Uplink::let_go() noexcept {

@@ -15,12 +15,14 @@ namespace rockhopper::stack::segment {
 // time: a reader takes each value once, checks it, and uses its copy.
 
 /// A table begins with it: another value is of another version of this library, or no table at all.
-inline constexpr std::uint64_t kMagic = 0x32746e656d676552;  // "Regment2"
+inline constexpr std::uint64_t kMagic = 0x33746e656d676552;  // "Regment3"
 
 /// Members of a segment.
 inline constexpr std::uint16_t kSlotsMax = 128;
 /// Numbers of queue pairs that members own: the low 16 bits of a QPN.
 inline constexpr std::uint32_t kNumbers = 1u << 16;
+/// Names of services that members serve: ports, of two spaces.
+inline constexpr std::uint32_t kServices = 1u << 17;
 
 /// Whether a member sleeps where nobody puts frames into its lanes.
 enum Sleep : std::uint32_t {
@@ -51,6 +53,8 @@ struct Table {
   alignas(64) std::array<Slot, kSlotsMax> slots;
   /// By the low 16 bits of a QPN: 1 more than the slot that has it; 0 is nobody's.
   std::array<std::atomic<std::uint8_t>, kNumbers> owners;
+  /// By the name of a service: the same of who serves it.
+  std::array<std::atomic<std::uint8_t>, kServices> servers;
 };
 static_assert(kSlotsMax < UINT8_MAX);
 

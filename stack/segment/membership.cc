@@ -162,17 +162,25 @@ Expected<void> Membership::make_lanes() {
   return {};
 }
 
-bool Membership::claim(std::uint16_t number) {
+bool Membership::take_entry(std::atomic<std::uint8_t>& entry) const {
   std::uint8_t nobody = 0;
-  return table().owners[number].compare_exchange_strong(
-      nobody, static_cast<std::uint8_t>(slot_ + 1), std::memory_order_relaxed);
+  return entry.compare_exchange_strong(nobody, static_cast<std::uint8_t>(slot_ + 1),
+                                       std::memory_order_relaxed);
 }
 
-void Membership::release(std::uint16_t number) {
+void Membership::free_entry(std::atomic<std::uint8_t>& entry) const {
   auto own = static_cast<std::uint8_t>(slot_ + 1);
   // Whatever else stands there is not ours to change.
-  (void)table().owners[number].compare_exchange_strong(own, 0, std::memory_order_relaxed);
+  (void)entry.compare_exchange_strong(own, 0, std::memory_order_relaxed);
 }
+
+bool Membership::claim(std::uint16_t number) { return take_entry(table().owners[number]); }
+
+void Membership::release(std::uint16_t number) { free_entry(table().owners[number]); }
+
+bool Membership::claim_service(std::uint32_t name) { return take_entry(table().servers[name]); }
+
+void Membership::release_service(std::uint32_t name) { free_entry(table().servers[name]); }
 
 Expected<void> Membership::back_lane_from(std::uint16_t sender) const {
   const int error = allocate(lanes_file_.fd(), sender * kLaneStride, kLaneStride);
@@ -257,11 +265,15 @@ void Membership::clean(const Slots& slots) const {
       senders.store(0, std::memory_order_relaxed);
     }
   }
-  for (auto& owner : table().owners) {
-    std::uint8_t found = owner.load(std::memory_order_relaxed);
-    if (found == 0 || found > kSlotsMax || !slots[found - 1u]) continue;
-    (void)owner.compare_exchange_strong(found, 0, std::memory_order_relaxed);
-  }
+  const auto take_back = [&slots](auto& entries) {
+    for (std::atomic<std::uint8_t>& entry : entries) {
+      std::uint8_t found = entry.load(std::memory_order_relaxed);
+      if (found == 0 || found > kSlotsMax || !slots[found - 1u]) continue;
+      (void)entry.compare_exchange_strong(found, 0, std::memory_order_relaxed);
+    }
+  };
+  take_back(table().owners);
+  take_back(table().servers);
   remove_lanes(slots);
 }
 

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <atomic>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -22,7 +23,8 @@ namespace rockhopper::stack::segment {
 ///
 /// A member is alive as long as it holds the lock of its slot, which the kernel takes from it when
 /// the last descriptor of it is closed, however the process ended. All else in shared memory may be
-/// anything. Any thread may claim and release numbers; the rest is for one thread.
+/// anything. Any thread may claim and release numbers and
+/// services; the rest is for one thread.
 class Membership {
  public:
   /// Joins the segment in `directory`, as segment::directory() gives it, and makes what is not
@@ -49,9 +51,14 @@ class Membership {
   void release(std::uint16_t number);
   /// The slot whose member has that number, which may have died; nothing if nobody has it.
   [[nodiscard]] std::optional<std::uint16_t> owner_of(std::uint16_t number) const {
-    const std::uint8_t owner = table().owners[number].load(std::memory_order_relaxed);
-    if (owner == 0 || owner > kSlotsMax) return std::nullopt;
-    return static_cast<std::uint16_t>(owner - 1);
+    return slot_in(table().owners[number]);
+  }
+
+  /// The same of services, whose names are below kServices.
+  [[nodiscard]] bool claim_service(std::uint32_t name);
+  void release_service(std::uint32_t name);
+  [[nodiscard]] std::optional<std::uint16_t> server_of(std::uint32_t name) const {
+    return slot_in(table().servers[name]);
   }
 
   [[nodiscard]] Slot& slot(std::uint16_t slot) const { return table().slots[slot]; }
@@ -76,6 +83,15 @@ class Membership {
 
  private:
   using Slots = std::bitset<kSlotsMax>;
+
+  [[nodiscard]] static std::optional<std::uint16_t> slot_in(
+      const std::atomic<std::uint8_t>& entry) {
+    const std::uint8_t owner = entry.load(std::memory_order_relaxed);
+    if (owner == 0 || owner > kSlotsMax) return std::nullopt;
+    return static_cast<std::uint16_t>(owner - 1);
+  }
+  [[nodiscard]] bool take_entry(std::atomic<std::uint8_t>& entry) const;
+  void free_entry(std::atomic<std::uint8_t>& entry) const;
 
   explicit Membership(std::string directory);
   [[nodiscard]] Table& table() const { return table_mapping_.at<Table>(0); }

@@ -13,7 +13,6 @@
 #include "stack/futex.h"
 #include "stack/mbuf_read.h"
 #include "stack/process_barrier.h"
-#include "stack/roce_locator.h"
 #include "stack/time_units.h"
 
 namespace rockhopper::stack::segment {
@@ -45,6 +44,7 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
     : membership_(*config.membership),
       pool_(config.pool),
       mtu_(config.mtu),
+      find_receiver_(config.find_receiver),
       has_barriers_(join_process_barriers()),
       peers_(kSlotsMax),
       looped_(kLoopFrames) {
@@ -94,13 +94,22 @@ SegmentLink::Sent SegmentLink::send(rte_mbuf* packet, std::uint64_t now_ns) {
   if (destination && rte_is_multicast_ether_addr(&*destination) != 0) {
     return send_to_all(packet, now_ns);
   }
-  const auto owner = membership_.owner_of(static_cast<std::uint16_t>(bth->destination_qpn));
+  const auto owner = receiver_of(packet, *bth);
   if (!owner) {
     counters_.tx_no_owner.add();
     return Sent::done;
   }
   if (*owner == membership_.slot()) return loop(*packet) ? Sent::done : Sent::refused;
   return send_to(*owner, packet, now_ns, is_unreliable(bth->opcode) ? kNever : kRepeatedNs);
+}
+
+std::optional<std::uint16_t> SegmentLink::receiver_of(const rte_mbuf* packet,
+                                                      const BthSummary& bth) const {
+  if (bth.destination_qpn != kSharedNumber || find_receiver_ == nullptr) {
+    return membership_.owner_of(static_cast<std::uint16_t>(bth.destination_qpn));
+  }
+  const auto found = find_receiver_(packet, membership_);
+  return found && *found < kSlotsMax ? *found : membership_.slot();
 }
 
 /// To none as long as one of them has no room at all: they are to get the same frames.

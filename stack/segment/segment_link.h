@@ -13,6 +13,7 @@
 #include "stack/counter.h"
 #include "stack/error.h"
 #include "stack/link.h"
+#include "stack/roce_locator.h"
 #include "stack/segment/lane.h"
 #include "stack/segment/mapping.h"
 #include "stack/segment/membership.h"
@@ -20,10 +21,19 @@
 
 namespace rockhopper::stack::segment {
 
+/// The queue pair of management datagrams, of which each member may have one.
+inline constexpr std::uint32_t kSharedNumber = 1;
+
+/// Says which member gets a frame for kSharedNumber: its slot, in use or not. Nothing: the member
+/// that asks. The frame is anybody's.
+using FindReceiver = std::optional<std::uint16_t> (*)(const rte_mbuf* frame,
+                                                      const Membership& members);
+
 struct SegmentLinkConfig {
   Membership* membership = nullptr;  ///< not owned
   rte_mempool* pool = nullptr;  ///< for what arrives, with room for a frame of `mtu`; not owned
   std::uint16_t mtu = 4300;     ///< largest IP packet in bytes; a path MTU of 4096 fits
+  FindReceiver find_receiver = nullptr;  ///< null: kSharedNumber is as any other number
 };
 
 #define ROCKHOPPER_SEGMENT_COUNTERS(X)                                          \
@@ -74,6 +84,11 @@ class SegmentLink final : public Link {
   }
   [[nodiscard]] rte_ether_addr mac() const override { return membership_.mac(); }
   [[nodiscard]] std::uint16_t mtu() const override { return mtu_; }
+
+  /// The slot of the member that gets the frame, which has that BTH and is for no group; nothing if
+  /// nobody does.
+  [[nodiscard]] std::optional<std::uint16_t> receiver_of(const rte_mbuf* packet,
+                                                         const BthSummary& bth) const;
 
   /// Frames wait for room in lanes. At most for kStalledNs, while bursts are asked for.
   [[nodiscard]] bool holds_frames() const { return !holders_.empty(); }
@@ -139,6 +154,7 @@ class SegmentLink final : public Link {
   Membership& membership_;
   rte_mempool* pool_;
   std::uint16_t mtu_;
+  FindReceiver find_receiver_;
   const bool has_barriers_;
   bool announced_ = false;              ///< what announce_sleep() has said holds
   std::vector<Peer> peers_;             ///< by slot

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/node/link.h"
 
+#include "apps/verbs/node/management.h"
 #include "roce/wire/identification.h"
 #include "stack/kernel_addresses.h"
 
@@ -11,7 +12,7 @@ Expected<std::unique_ptr<NodeLink>> NodeLink::open(const Settings& settings, rte
                                                    std::uint64_t wall_offset_ns,
                                                    std::uint64_t seed) {
   std::unique_ptr<NodeLink> link(new NodeLink);
-  ROCKHOPPER_TRY(link->segment_, SegmentEnd::open({}, kMtu, pool));
+  ROCKHOPPER_TRY(link->segment_, SegmentEnd::open({}, kMtu, pool, &find_manager));
   link->outermost_ = &link->segment();
   if (settings.uplink) ROCKHOPPER_TRY(link->add_uplink(settings, pool, seed));
   ROCKHOPPER_TRY(link->wrap(settings, pool, wall_offset_ns));

@@ -44,6 +44,8 @@ class NodeLink {
   [[nodiscard]] std::optional<stack::KernelSocket> socket_end() const;
   /// Gives queue pairs the numbers that no other process has.
   [[nodiscard]] roce::QpnAllocator& numbers() { return *segment_; }
+  /// This process's place in the segment.
+  [[nodiscard]] stack::segment::Membership& membership() { return segment_->membership(); }
   /// In a child of fork(). Nothing else may be called then.
   void abandon() noexcept;
   /// Null: there is no capture.

@@ -78,6 +78,31 @@ TEST_F(MembershipTest, NumbersHaveOneOwner) {
   EXPECT_EQ(first->owner_of(7), second->slot());
 }
 
+TEST_F(MembershipTest, ServicesHaveOneServer) {
+  const auto first = join();
+  const auto second = join();
+  constexpr std::uint32_t kLast = kServices - 1;
+  EXPECT_EQ(first->server_of(kLast), std::nullopt);
+  EXPECT_TRUE(first->claim_service(kLast));
+  EXPECT_FALSE(second->claim_service(kLast));
+  EXPECT_EQ(second->server_of(kLast), first->slot());
+  second->release_service(kLast);  // which is not its own
+  EXPECT_EQ(second->server_of(kLast), first->slot());
+  first->release_service(kLast);
+  EXPECT_TRUE(second->claim_service(kLast));
+  EXPECT_TRUE(second->claim(7)) << "numbers of queue pairs are others";
+}
+
+TEST_F(MembershipTest, TheServicesOfTheDeadAreFree) {
+  const auto survivor = join();
+  die_after([](Membership& member) {
+    if (!member.claim_service(70'000)) _exit(1);
+  });
+  EXPECT_FALSE(survivor->claim_service(70'000)) << "nobody has noticed yet";
+  survivor->reap();
+  EXPECT_TRUE(survivor->claim_service(70'000));
+}
+
 TEST_F(MembershipTest, WhoLeavesLeavesNothing) {
   auto first = join();
   const std::size_t before = files();

@@ -21,6 +21,7 @@
 
 #include "stack/clock.h"
 #include "stack/descriptor.h"
+#include "stack/mbuf_read.h"
 #include "stack/plain_pool.h"
 #include "stack/random.h"
 #include "stack/time_units.h"
@@ -59,10 +60,13 @@ Bytes frame_to_group() {
 /// A process of the segment, but in this one. Its queue pair has the number 100 + its index.
 class Member {
  public:
-  Member(const std::string& directory, std::uint32_t index, std::uint32_t mbufs)
+  Member(const std::string& directory, std::uint32_t index, std::uint32_t mbufs,
+         FindReceiver find_receiver = nullptr)
       : pool_(std::move(*PlainPool::create({.size = mbufs, .data_room = 4400}))),
         membership_(std::move(*Membership::join(directory))),
-        link_({.membership = membership_.get(), .pool = pool_->get()}),
+        link_({.membership = membership_.get(),
+               .pool = pool_->get(),
+               .find_receiver = find_receiver}),
         number_(100 + index) {
     EXPECT_TRUE(membership_->claim(static_cast<std::uint16_t>(number_)));
   }
@@ -113,6 +117,40 @@ class SegmentLinkTest : public ::testing::Test {
   test::TemporaryDirectory directory_;
   std::uint32_t members_ = 0;
 };
+
+/// The last byte of a frame is the slot, and 0xff is nobody's.
+std::optional<std::uint16_t> slot_in_last_byte(const rte_mbuf* frame,
+                                               const Membership& /*members*/) {
+  const auto slot = read_at<std::uint8_t>(frame, frame->pkt_len - 1);
+  if (!slot || *slot == 0xff) return std::nullopt;
+  return *slot;
+}
+
+TEST_F(SegmentLinkTest, TheSharedNumbersFramesGoWhereTheyAreSaidToGo) {
+  Member a(directory_.path(), 0, 128, &slot_in_last_byte);
+  Member b(directory_.path(), 1, 128, &slot_in_last_byte);
+  const auto to = [](std::uint16_t slot) {
+    Bytes frame = frame_to(kSharedNumber);
+    frame.back() = static_cast<std::uint8_t>(slot);
+    return frame;
+  };
+  const std::uint16_t slot = b.membership().slot();
+  EXPECT_EQ(a.send({to(slot), to(0xff), to(0xfe), to(77), to(a.membership().slot())}), 5);
+  EXPECT_THAT(b.receive(), ElementsAre(to(slot)));
+  EXPECT_THAT(a.receive(), ElementsAre(to(0xff), to(0xfe), to(a.membership().slot())))
+      << "what is nobody's, or no slot, comes back";
+  EXPECT_EQ(a.counters().tx_no_owner.value(), 1u) << "a slot that is not in use";
+}
+
+TEST_F(SegmentLinkTest, WithoutAnybodyToSayTheSharedNumberIsAsAnyOther) {
+  const auto a = join();
+  const auto b = join();
+  EXPECT_EQ(a->send({frame_to(kSharedNumber)}), 1);
+  EXPECT_EQ(a->counters().tx_no_owner.value(), 1u);
+  EXPECT_TRUE(b->membership().claim(kSharedNumber));
+  EXPECT_EQ(a->send({frame_to(kSharedNumber)}), 1);
+  EXPECT_THAT(b->receive(), SizeIs(1));
+}
 
 TEST_F(SegmentLinkTest, FramesFindTheirQueuePair) {
   const auto a = join();

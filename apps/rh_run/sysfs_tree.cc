@@ -27,6 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of the commands of rdma/rdma_user_cm.h.
+constexpr int kCmAbiVersion = 4;
+
 /// {path below the tree: contents}; a path that ends in '/' is a folder.
 using Files = std::map<std::string, std::string>;
 
@@ -129,6 +132,8 @@ void write_tree(const fs::path& root, const Files& files, const verbs::Devices& 
   for (std::size_t i = 0; i < devices.count; ++i) {
     fs::create_symlink("/dev/null", nodes / devices.objects[i].device.dev_name);
   }
+  // This one is opened too, which librh-paths.so does otherwise.
+  fs::create_symlink("/dev/null", nodes / "rdma_cm");
 }
 
 }  // namespace
@@ -142,6 +147,8 @@ Expected<std::string> render_tree() {
   for (std::size_t i = 0; i < devices.count; ++i) {
     add_device(files, devices.objects[i], settings.addresses);
   }
+  files["sys/class/misc/rdma_cm/abi_version"] = std::to_string(kCmAbiVersion);
+  files["sys/class/misc/rdma_cm/dev"] = "10:58";
   files["netlink"] = netlink_answers(devices, settings.addresses);
   const fs::path tree = fmt::format("{}/tree-{:016x}", runtime, hash_of(files));
   std::error_code error;

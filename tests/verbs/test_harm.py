@@ -33,7 +33,8 @@ IMPATIENT, PATIENT = 14, 20
 # What stands at a segment's begin, see stack/segment/layout.h.
 SLOTS, SLOT_BYTES, SLOTS_AT = 128, 128, 64
 OWNERS_AT = SLOTS_AT + SLOTS * SLOT_BYTES
-TABLE_BYTES = OWNERS_AT + 2**16
+OWNERS_BYTES = 2**16 + 2**17  # of numbers of queue pairs, and of services
+TABLE_BYTES = OWNERS_AT + OWNERS_BYTES
 
 
 class Peer:
@@ -150,7 +151,7 @@ class Harm(unittest.TestCase):
         for slot in range(SLOTS):
             generation, _, sleep, process = struct.unpack_from('=4I', table, SLOTS_AT + slot * SLOT_BYTES)
             self.assertEqual((generation % 2, sleep, process), (0, 0, 0), f'slot {slot} is in use')
-        self.assertEqual(table[OWNERS_AT:], bytes(2**16), 'somebody has numbers of queue pairs')
+        self.assertEqual(table[OWNERS_AT:], bytes(OWNERS_BYTES), 'somebody has numbers or services')
         used = os.stat(self.segment / 'table').st_blocks * 512
         self.assertLess(used, TABLE_BYTES + 2 * 4096)
 
@@ -281,7 +282,7 @@ class Harm(unittest.TestCase):
         return [self.start(*arguments, prefix=enter) for _ in range(count)]
 
     def test_no_memory_for_a_lane(self):
-        first, second = self.start_in_small_memory('140k', 2, 1, 3, IMPATIENT, 'poll')
+        first, second = self.start_in_small_memory('268k', 2, 1, 3, IMPATIENT, 'poll')
         self.introduce((first, second))
         self.begin((first, second))
         for peer in (first, second):

@@ -58,17 +58,4 @@ int ibv_read_err_comp_cntr(void*, std::uint64_t*) { return unsupported(); }
 int ibv_set_comp_cntr(void*, std::uint64_t) { return unsupported(); }
 int ibv_set_err_comp_cntr(void*, std::uint64_t) { return unsupported(); }
 
-void ibv_copy_ah_attr_from_kern(void*, void*) {
-  rockhopper::verbs::end_of_stub("ibv_copy_ah_attr_from_kern");
-}
-void ibv_copy_qp_attr_from_kern(void*, void*) {
-  rockhopper::verbs::end_of_stub("ibv_copy_qp_attr_from_kern");
-}
-void ibv_copy_path_rec_from_kern(void*, void*) {
-  rockhopper::verbs::end_of_stub("ibv_copy_path_rec_from_kern");
-}
-void ibv_copy_path_rec_to_kern(void*, void*) {
-  rockhopper::verbs::end_of_stub("ibv_copy_path_rec_to_kern");
-}
-
 }  // extern "C"

@@ -5,12 +5,13 @@
 #include <cstdint>
 
 #include <infiniband/verbs.h>
+#include <sys/types.h>
 
 namespace rockhopper::verbs {
 
 /// The version of VerbsTable. Both libraries are built and installed together, so a difference is
 /// a broken installation: the thin library then says so, and opens no device.
-inline constexpr std::uint32_t kTableVersion = 1;
+inline constexpr std::uint32_t kTableVersion = 2;
 
 /// What the engine library gives to the thin libibverbs.so.1: the exported verbs that act on an
 /// opened context or on what was made from one. Each has the type, the result and the errno that
@@ -84,6 +85,16 @@ struct VerbsTable {
   decltype(&ibv_unimport_mr) unimport_mr;
   decltype(&ibv_import_dm) import_dm;
   decltype(&ibv_unimport_dm) unimport_dm;
+
+  // /dev/infiniband/rdma_cm, for librh-paths.so: never null.
+  /// As open(); `device` is the first one listed.
+  int (*open_channel)(const ibv_device* device, int flags);
+  /// As write(), if the descriptor is one that open_channel() gave, or a duplicate; else false.
+  bool (*write_channel)(int fd, const void* bytes, size_t size, ssize_t* result);
+  /// Whether such descriptors, which are pipes, have that inode. May be called from anywhere.
+  bool (*is_channel)(ino_t inode);
+  /// To be called behind each close() of one.
+  void (*closed_channel)();
 };
 
 /// The one function that librockhopper-verbs.so exports, with C linkage and this name. Returns null

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/node/node.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -89,6 +90,16 @@ bool Node::Pager::page_in(const std::byte* data, std::uint64_t length, bool writ
 void Node::abandon() noexcept {
   abandoned_.store(true, std::memory_order_relaxed);
   if (link_ != nullptr) link_->abandon();
+}
+
+std::uint64_t Node::next_deadline_ns() const {
+  const std::uint64_t own_ns = worker_->next_deadline_ns();
+  return service_ == nullptr ? own_ns : std::min(own_ns, service_->next_deadline_ns());
+}
+
+void Node::finish() {
+  if (service_ != nullptr) service_->end();
+  settle();
 }
 
 void Node::settle() {

@@ -37,6 +37,23 @@ class EventSink {
   virtual void on_async_event(const roce::AsyncEvent& event) = 0;
 };
 
+/// What is served beside the engine, by whoever takes the node's turns.
+class Service {
+ public:
+  Service() = default;
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  virtual ~Service() = default;
+
+  // In a Section.
+  /// Packets may have come, or its deadline.
+  virtual void poll(std::uint64_t now_ns) = 0;
+  /// When poll() has work again besides what comes; kNever: not by itself.
+  [[nodiscard]] virtual std::uint64_t next_deadline_ns() const = 0;
+  /// The process ends: says so to its peers.
+  virtual void end() = 0;
+};
+
 /// The device as one process has it: engine, host, link and clock, and what moves packets. There is
 /// no EAL. Its parts belong to whoever is in a Section; the thread of Progress is one of these.
 class Node {
@@ -62,6 +79,20 @@ class Node {
   // In a Section.
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] stack::Worker& worker() { return *worker_; }
+  /// This process's place in the segment.
+  [[nodiscard]] stack::segment::Membership& membership() { return link_->membership(); }
+  /// Not owned; null: there is none any more.
+  void set_service(Service* service) { service_ = service; }
+  /// To be called after each turn of the worker.
+  void serve() {
+    if (service_ != nullptr) [[unlikely]] {
+      service_->poll(clock_.now_ns());
+    }
+  }
+  /// When a turn has work again besides what comes.
+  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  /// The process ends: what its peers are to know leaves.
+  void finish();
   void add_sink(EventSink& sink) { sinks_.push_back(&sink); }
   void remove_sink(EventSink& sink) { std::erase(sinks_, &sink); }
   /// Sends what waits, acknowledgements above all: what a device would have sent by itself before
@@ -101,6 +132,7 @@ class Node {
   EventFlag events_;
   Pager pager_;
   std::vector<EventSink*> sinks_;
+  Service* service_ = nullptr;
   rte_ether_addr mac_{};
   // In order of construction: each stands on the ones before.
   std::unique_ptr<stack::PlainPool> pool_;

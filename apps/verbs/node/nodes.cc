@@ -33,7 +33,7 @@ __attribute__((destructor)) void settle_at_exit() {
   if (!process.lock.try_lock()) return;
   Node* node = process.node;
   if (node != nullptr && node->lock().try_lock()) {
-    node->settle();
+    node->finish();
     node->lock().unlock();
   }
   process.lock.unlock();

@@ -105,7 +105,7 @@ void Progress::on_posted() {
 }
 
 void Progress::on_changed() {
-  if (asleep_until_ns_ != 0) ring_if_asleep(node_.worker().next_deadline_ns());
+  if (asleep_until_ns_ != 0) ring_if_asleep(node_.next_deadline_ns());
 }
 
 void Progress::on_armed() {
@@ -126,6 +126,7 @@ void Progress::ring_if_asleep(std::uint64_t due_ns) {
 bool Progress::turn() {
   posts_ = 0;
   const bool moved = node_.worker().poll_once();
+  node_.serve();
   // What arrived is acknowledged before the application can answer it: who waits for events of two
   // queues in one channel takes them in the order in which an RNIC's come.
   if (moved && sleeps_on_events_) (void)node_.worker().send_now();
@@ -235,7 +236,7 @@ void Progress::go_to_sleep() {
     if (turn()) return;
     armed = link_->arm();
     if (!armed) return;
-    until_ns = node_.worker().next_deadline_ns();
+    until_ns = node_.next_deadline_ns();
     asleep_until_ns_ = until_ns;
   }
   if (until_ns > node_.clock().now_ns() && !stop_.load(std::memory_order_relaxed)) {

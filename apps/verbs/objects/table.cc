@@ -3,6 +3,7 @@
 // What the library exports.
 #include "apps/verbs/abi/table.h"
 
+#include "apps/verbs/cm/files.h"
 #include "apps/verbs/objects/ah.h"
 #include "apps/verbs/objects/channel.h"
 #include "apps/verbs/objects/context.h"
@@ -73,6 +74,11 @@ VerbsTable make_table() {
   table.create_ah_from_wc = kGuarded<&create_ah_from_wc>;
   table.destroy_ah = kGuarded<&destroy_ah>;
   table.resolve_eth_l2_from_gid = kGuarded<&resolve_eth_l2_from_gid>;
+
+  table.open_channel = &cm::open_channel;
+  table.write_channel = &cm::write_channel;
+  table.is_channel = &cm::is_channel;
+  table.closed_channel = &cm::closed_channel;
   return table;
 }
 

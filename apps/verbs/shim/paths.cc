@@ -19,9 +19,12 @@
 #include <unistd.h>
 
 #include "apps/verbs/shim/next.h"
+#include "apps/verbs/shim/rdma_cm.h"
 #include "apps/verbs/shim/rewrite.h"
 
+using rockhopper::verbs::is_rdma_cm;
 using rockhopper::verbs::next;
+using rockhopper::verbs::open_rdma_cm;
 using rockhopper::verbs::Rewritten;
 
 namespace {
@@ -41,18 +44,19 @@ bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) 
     return next(known, #name) arguments;                     \
   }
 
-#define ROCKHOPPER_OPEN(name, parameters, arguments) \
-  ROCKHOPPER_SHOWN int name parameters {             \
-    static int(*known) parameters = nullptr;         \
-    mode_t mode = 0;                                 \
-    if (has_mode(flags)) {                           \
-      va_list rest;                                  \
-      va_start(rest, flags);                         \
-      mode = va_arg(rest, mode_t);                   \
-      va_end(rest);                                  \
-    }                                                \
-    const Rewritten rewritten(path);                 \
-    return next(known, #name) arguments;             \
+#define ROCKHOPPER_OPEN(name, parameters, arguments)  \
+  ROCKHOPPER_SHOWN int name parameters {              \
+    static int(*known) parameters = nullptr;          \
+    mode_t mode = 0;                                  \
+    if (has_mode(flags)) {                            \
+      va_list rest;                                   \
+      va_start(rest, flags);                          \
+      mode = va_arg(rest, mode_t);                    \
+      va_end(rest);                                   \
+    }                                                 \
+    if (is_rdma_cm(path)) return open_rdma_cm(flags); \
+    const Rewritten rewritten(path);                  \
+    return next(known, #name) arguments;              \
   }
 
 // The parameters that only this file names are those of the C library's headers or of its binary
@@ -63,12 +67,20 @@ ROCKHOPPER_OPEN(openat, (int folder, const char* path, int flags, ...),
                 (folder, rewritten.path(), flags, mode))
 ROCKHOPPER_OPEN(openat64, (int folder, const char* path, int flags, ...),
                 (folder, rewritten.path(), flags, mode))
-ROCKHOPPER_PATH(int, __open_2, (const char* path, int flags), (rewritten.path(), flags))
-ROCKHOPPER_PATH(int, __open64_2, (const char* path, int flags), (rewritten.path(), flags))
-ROCKHOPPER_PATH(int, __openat_2, (int folder, const char* path, int flags),
-                (folder, rewritten.path(), flags))
-ROCKHOPPER_PATH(int, __openat64_2, (int folder, const char* path, int flags),
-                (folder, rewritten.path(), flags))
+// What a program that was compiled with _FORTIFY_SOURCE calls without a mode.
+#define ROCKHOPPER_OPEN_2(name, parameters, arguments) \
+  ROCKHOPPER_SHOWN int name parameters {               \
+    static int(*known) parameters = nullptr;           \
+    if (is_rdma_cm(path)) return open_rdma_cm(flags);  \
+    const Rewritten rewritten(path);                   \
+    return next(known, #name) arguments;               \
+  }
+ROCKHOPPER_OPEN_2(__open_2, (const char* path, int flags), (rewritten.path(), flags))
+ROCKHOPPER_OPEN_2(__open64_2, (const char* path, int flags), (rewritten.path(), flags))
+ROCKHOPPER_OPEN_2(__openat_2, (int folder, const char* path, int flags),
+                  (folder, rewritten.path(), flags))
+ROCKHOPPER_OPEN_2(__openat64_2, (int folder, const char* path, int flags),
+                  (folder, rewritten.path(), flags))
 
 ROCKHOPPER_PATH(FILE*, fopen, (const char* path, const char* mode), (rewritten.path(), mode))
 ROCKHOPPER_PATH(FILE*, fopen64, (const char* path, const char* mode), (rewritten.path(), mode))

@@ -12,7 +12,7 @@ namespace rockhopper::verbs {
 namespace {
 
 constexpr const char* kFolders[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
-                                    "/dev/infiniband"};
+                                    "/sys/class/misc/rdma_cm", "/dev/infiniband"};
 
 // Programs change their environment, and other threads' calls must not see that half done: what
 // counts is what they were started with.
@@ -24,22 +24,23 @@ char rendered_tree[PATH_MAX];
   if (size > 0 && size < sizeof rendered_tree) std::memcpy(rendered_tree, given, size + 1);
 }
 
-/// Whether `path` is `folder` or below it. Several slashes are as one.
-bool is_below(const char* path, const char* folder) {
+/// Returns what of `path` is behind `folder`: "" or a slash and more; null if it is elsewhere.
+/// Several slashes are as one.
+const char* behind(const char* path, const char* folder) {
   for (; *folder != '\0'; ++folder, ++path) {
-    if (*path != *folder) return false;
+    if (*path != *folder) return nullptr;
     while (*folder == '/' && path[1] == '/') {
       ++path;
     }
   }
-  return *path == '\0' || *path == '/';
+  return *path == '\0' || *path == '/' ? path : nullptr;
 }
 
 bool is_of_rdma(const char* path) {
   // Nearly all paths of nearly all programs end here.
   if (path[0] != '/') return false;
   for (const char* folder : kFolders) {
-    if (is_below(path, folder)) return true;
+    if (behind(path, folder) != nullptr) return true;
   }
   return false;
 }
@@ -47,6 +48,11 @@ bool is_of_rdma(const char* path) {
 }  // namespace
 
 const char* tree() { return rendered_tree; }
+
+bool is_same_path(const char* path, const char* other) {
+  const char* rest = behind(path, other);
+  return rest != nullptr && *rest == '\0';
+}
 
 Rewritten::Rewritten(const char* path) : path_(path) {
   if (rendered_tree[0] == '\0' || path == nullptr || !is_of_rdma(path)) return;

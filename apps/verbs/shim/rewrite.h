@@ -9,6 +9,9 @@ namespace rockhopper::verbs {
 /// The folder of the rendered tree that this process was started with; "" if there is none.
 [[nodiscard]] const char* tree();
 
+/// Whether the two are the same path as they are written. Several slashes are as one.
+[[nodiscard]] bool is_same_path(const char* path, const char* other);
+
 /// The path that a program is given in place of `path`: below the rendered tree for the folders of
 /// RDMA devices, else `path` itself. It may be null, as a program's may.
 class Rewritten {

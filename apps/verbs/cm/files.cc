@@ -14,6 +14,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include "apps/verbs/abi/device_object.h"
 #include "apps/verbs/cm/commands.h"
@@ -128,7 +129,11 @@ int wait_for_event(int fd) {
     if (is_inline) (void)cm_process.node->progress().turn_of_application();
   }
   pollfd end{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&end, 1, is_inline ? 0 : -1) < 0 ? errno : 0;
+  if (poll(&end, 1, is_inline ? 0 : -1) < 0) return errno;
+  if (end.revents == 0 || (end.revents & POLLIN) != 0) return 0;
+  // Another thread has closed the descriptor. Of the kernel this one hears no more then, and rping
+  // ends with an error if it does.
+  return pause() < 0 ? errno : 0;
 }
 
 }  // namespace

@@ -46,6 +46,10 @@ class NodeLink {
   [[nodiscard]] roce::QpnAllocator& numbers() { return *segment_; }
   /// This process's place in the segment.
   [[nodiscard]] stack::segment::Membership& membership() { return segment_->membership(); }
+  /// What has been captured is in the file from now on.
+  void flush_capture() {
+    if (pcap_ != nullptr) (void)pcap_->flush();
+  }
   /// In a child of fork(). Nothing else may be called then.
   void abandon() noexcept;
   /// Null: there is no capture.

@@ -100,6 +100,7 @@ std::uint64_t Node::next_deadline_ns() const {
 void Node::finish() {
   if (service_ != nullptr) service_->end();
   settle();
+  link_->flush_capture();
 }
 
 void Node::settle() {

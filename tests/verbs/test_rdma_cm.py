@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Stock programs of librdmacm, unmodified, under rh-run: two processes of a host, and of two hosts
+over --uplink udp."""
+
+import pathlib
+import random
+import shutil
+import time
+import unittest
+
+from pairs import PairTest
+from support import wait_until
+from verbs_support import SANITIZER, SOAK
+
+UPLINK = ('--uplink', 'udp')
+ADDRESSES = {4: ('10.8.0.1', '10.8.0.2'), 6: ('fd08::1', 'fd08::2')}
+MTU = 4200
+PORTS = random.Random()
+LIMIT_S = 60
+UDADDY_PORT, RCOPY_PORT = 7174, 7427
+
+
+def some_port():
+    """One of the device's: the kernel knows nothing of these ports."""
+    return PORTS.randrange(10000, 30000)
+
+
+class RdmaCmTest(PairTest):
+    def need(self, program):
+        if shutil.which(program) is None:
+            self.skipTest(f'{program} is not installed')
+
+    @staticmethod
+    def listens(port, segment):
+        """Whether a process of the segment has the port, of connections or of datagrams: by the table,
+        see stack/segment/layout.h."""
+        table = pathlib.Path(segment) / 'table'
+        if not table.exists():
+            return False
+        services = table.read_bytes()[64 + 128 * 128 + 2**16:]
+        return len(services) == 2**17 and (services[port] or services[2**16 + port]) != 0
+
+    def start_listener(self, program, *command, port, host=None, options=()):
+        self.need(program)
+        server = self.start_verbs(f'{program}-server', program, *command, host=host, options=options)
+        wait_until(lambda: server.has_ended() or self.listens(port, self.segment(host)), LIMIT_S,
+                   f'{program} listens')
+        return server
+
+    def succeeds(self, process, text=None):
+        self.assertEqual(process.wait(LIMIT_S), 0, f'{" ".join(process.command)}\n{process.output()[-2000:]}\n'
+                                                   f'{process.messages()[-2000:]}')
+        if text is not None:
+            self.assertIn(text, process.output())
+
+    def rping(self, server='127.0.0.1', client='127.0.0.1', *options, hosts=(None, None), runs=((), ())):
+        port = some_port()
+        common = ('-p', port, '-C', 50, '-V', *options)
+        pair = (self.start_listener('rping', '-s', '-a', server, *common, port=port, host=hosts[0], options=runs[0]),
+                self.start_verbs('rping-client', 'rping', '-c', '-a', client, *common, host=hosts[1],
+                                 options=runs[1]))
+        for process in reversed(pair):
+            self.succeeds(process)
+            self.assertNotIn('mismatch', process.output() + process.messages())
+
+
+class OneHost(RdmaCmTest):
+    def own_address(self):
+        """One of the device's, as its first GID says."""
+        shown = self.start_verbs('devinfo', 'ibv_devinfo', '-v')
+        self.succeeds(shown)
+        found = [line.rpartition('::ffff:')[2].partition(',')[0] for line in shown.output().splitlines()
+                 if 'GID[' in line and '::ffff:' in line]
+        return found[0] if found else self.skipTest('no address of IPv4')
+
+    def test_rping(self):
+        own = self.own_address()
+        for server, client in (('127.0.0.1', '127.0.0.1'), ('0.0.0.0', '127.0.0.1'), (own, own), ('0.0.0.0', own)):
+            with self.subTest(server=server, client=client):
+                self.rping(server, client)
+
+    def test_rping_over_ipv6(self):
+        self.rping('::', '::1')
+
+    def test_rping_in_each_way_of_progress(self):
+        for modes in (('adaptive', 'thread'), ('thread', 'adaptive'), ('thread', 'thread')):
+            with self.subTest(modes=modes):
+                self.rping(runs=[('--progress', mode) for mode in modes])
+
+    def test_rping_with_packets_twice_and_late(self):
+        """Not with loss: who ends takes its connection manager along, which repeats nothing then."""
+        for _ in range(20 if SOAK else 2):
+            self.rping(runs=(('--faults', 'dup=2%,reorder=2%:1ms'), ()))
+
+    def test_several_clients(self):
+        """A persistent server, one client after the other and at once."""
+        port = some_port()
+        self.start_listener('rping', '-s', '-P', '-a', '127.0.0.1', '-p', port, port=port)
+        clients = [self.start_verbs(f'client-{i}', 'rping', '-c', '-a', '127.0.0.1', '-p', port, '-C', 20, '-V')
+                   for i in range(4)]
+        for client in clients:
+            self.succeeds(client)
+
+    def test_ucmatose(self):
+        for options in ((), ('-c', 10, '-C', 20, '-S', 3000), ('-m',)):
+            with self.subTest(options=options):
+                port = some_port()
+                server = self.start_listener('ucmatose', '-p', port, *options, port=port)
+                client = self.start_verbs('client', 'ucmatose', '-s', '127.0.0.1', '-p', port, *options)
+                for process in (client, server):
+                    self.succeeds(process, 'return status 0')
+
+    def test_udaddy(self):
+        """Its port is always the same."""
+        for options in ((), ('-c', 5, '-C', 20, '-S', 1000)):
+            with self.subTest(options=options):
+                server = self.start_listener('udaddy', *options, port=UDADDY_PORT)
+                client = self.start_verbs('client', 'udaddy', '-s', '127.0.0.1', *options)
+                for process in (client, server):
+                    self.succeeds(process, 'return status 0')
+
+    def test_rdma_client(self):
+        port = some_port()
+        server = self.start_listener('rdma_server', '-p', port, port=port)
+        client = self.start_verbs('client', 'rdma_client', '-s', '127.0.0.1', '-p', port)
+        for process in (client, server):
+            self.succeeds(process, 'end 0')
+
+    def test_cmtime(self):
+        """Its server goes on for ever."""
+        port = some_port()
+        self.start_listener('cmtime', '-p', port, port=port)
+        client = self.start_verbs('client', 'cmtime', '-s', '127.0.0.1', '-p', port, '-c', 50)
+        self.succeeds(client, 'disconnect')
+
+    def test_rstream(self):
+        for program in ('rstream', 'riostream'):
+            with self.subTest(program=program):
+                port = some_port()
+                common = ('-p', port, '-S', 10000, '-C', 100, '-T', 'b')
+                server = self.start_listener(program, *common, port=port)
+                client = self.start_verbs('client', program, '-s', '127.0.0.1', *common)
+                for process in (client, server):
+                    self.succeeds(process, 'custom')
+
+    def test_rcopy(self):
+        """Its server goes on for ever."""
+        self.start_listener('rcopy', port=RCOPY_PORT)
+        copy = self.segment() / 'copy'
+        client = self.start_verbs('client', 'rcopy', '/bin/bash', f'127.0.0.1:{copy}')
+        self.succeeds(client)
+        self.assertEqual(copy.read_bytes(), pathlib.Path('/bin/bash').read_bytes())
+
+    def test_mckey(self):
+        """The receiver says nothing before its end."""
+        common = ('-m', '239.1.1.1', '-b', self.own_address())
+        receiver = self.start_verbs('receiver', 'mckey', *common)
+        time.sleep(1)
+        sender = self.start_verbs('sender', 'mckey', '-s', *common)
+        for process in (sender, receiver):
+            self.succeeds(process, 'return status 0')
+
+    @unittest.skipIf(SANITIZER, 'perftest frees little at its end')
+    def test_perftest(self):
+        for program, options in (('ib_write_bw', ()), ('ib_read_lat', ()), ('ib_send_bw', ('-c', 'UD')),
+                                 ('ib_send_lat', ())):
+            with self.subTest(program=program, options=options):
+                port = some_port()
+                common = ('-R', '-p', port, '-n', 200, '-F', *options)
+                server = self.start_listener(program, *common, port=port)
+                client = self.start_verbs('client', program, *common, '127.0.0.1')
+                self.succeeds(client, '#bytes')
+                self.succeeds(server)
+
+    def test_a_port_in_use(self):
+        port = some_port()
+        self.start_listener('rping', '-s', '-a', '127.0.0.1', '-p', port, port=port)
+        second = self.start_verbs('second', 'rping', '-s', '-a', '127.0.0.1', '-p', port)
+        self.assertNotEqual(second.wait(LIMIT_S), 0)
+        self.assertIn('Address already in use', second.output() + second.messages())
+
+    def test_nobody_listens(self):
+        """A REJ of the reason 8 comes at once."""
+        for program, refusal in (('ucmatose', 'REJECTED, error: 8'), ('udaddy', 'UNREACHABLE, error: 1')):
+            with self.subTest(program=program):
+                self.need(program)
+                begin = time.monotonic()
+                client = self.start_verbs('client', program, '-s', '127.0.0.1')
+                self.assertNotEqual(client.wait(LIMIT_S), 0)
+                self.assertIn(refusal, client.output() + client.messages())
+                self.assertLess(time.monotonic() - begin, 10)
+
+    def test_no_way_there(self):
+        client = self.start_verbs('client', 'ucmatose', '-s', '203.0.113.77', '-p', some_port())
+        self.assertNotEqual(client.wait(LIMIT_S), 0)
+        self.assertIn('ADDR_ERROR', client.output() + client.messages())
+
+    def test_a_killed_process_gives_its_port_back(self):
+        port = some_port()
+        server = self.start_listener('rping', '-s', '-a', '127.0.0.1', '-p', port, port=port)
+        server.child.kill()
+        server.wait(LIMIT_S)
+        # Nobody has noticed yet that the port is free.
+        second = self.start_verbs('second', 'rping', '-s', '-a', '127.0.0.1', '-p', port, '-C', 5)
+        time.sleep(1)
+        pair = (second, self.start_verbs('client', 'rping', '-c', '-a', '127.0.0.1', '-p', port, '-C', 5))
+        for process in reversed(pair):
+            self.succeeds(process)
+
+    def test_a_peer_that_is_killed(self):
+        """Who sends learns it from the queue pair, within its retries."""
+        port = some_port()
+        server = self.start_listener('rping', '-s', '-a', '127.0.0.1', '-p', port, port=port)
+        client = self.start_verbs('client', 'rping', '-c', '-v', '-a', '127.0.0.1', '-p', port)
+        time.sleep(1)
+        self.assertFalse(client.has_ended(), client.messages())
+        server.child.kill()
+        self.assertNotEqual(client.wait(LIMIT_S), 0)
+
+    def test_a_descriptor_is_a_character_device(self):
+        script = ('import os, select, stat, fcntl\n'
+                  'fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR | os.O_CLOEXEC)\n'
+                  'other = os.dup(fd)\n'
+                  'assert stat.S_ISCHR(os.fstat(other).st_mode)\n'
+                  'assert stat.S_ISCHR(os.stat("/dev/infiniband/rdma_cm").st_mode)\n'
+                  'assert select.select([other], [], [], 0)[0] == []\n'
+                  'os.close(fd)\n'
+                  'for command, errno in ((b"", 22), (bytes(7), 22), (b"\\xff" * 8, 22), (bytes(8), 22),\n'
+                  '                       (b"\\x0d" + bytes(7), 38), (bytes(4) + b"\\x18" + bytes(27), 28)):\n'
+                  '  try:\n'
+                  '    os.write(other, command)\n'
+                  '    raise SystemExit(f"{command} passed")\n'
+                  '  except OSError as error:\n'
+                  '    assert error.errno == errno, (command, error)\n'
+                  'fcntl.fcntl(other, fcntl.F_SETFL, os.O_NONBLOCK)\n'
+                  'try:\n'
+                  '  buffer = bytearray(512)\n'
+                  '  import ctypes, struct\n'
+                  '  place = ctypes.addressof((ctypes.c_char * 512).from_buffer(buffer))\n'
+                  '  os.write(other, struct.pack("=IHHQ", 12, 8, 512, place))\n'
+                  '  raise SystemExit("an event")\n'
+                  'except BlockingIOError: pass\n'
+                  'print(open("/sys/class/misc/rdma_cm/abi_version").read())\n'
+                  'os.close(other)\n')
+        shown = self.start_verbs('python', '/usr/bin/python3', '-c', script)
+        self.succeeds(shown, '4')
+
+
+class TwoHosts(RdmaCmTest):
+    def setUp(self):
+        super().setUp()
+        self.hosts = self.two_hosts(MTU, ADDRESSES)
+        self.runs = (UPLINK, UPLINK)
+
+    def test_rping(self):
+        for family in (4, 6):
+            with self.subTest(family=family):
+                server = ADDRESSES[family][0]
+                self.rping(server, server, hosts=self.hosts, runs=self.runs)
+
+    def test_the_first_process_receives_for_all(self):
+        """Messages for the queue pair 1 of others are passed on."""
+        for host in self.hosts:
+            self.start_listener('rping', '-s', '-a', '127.0.0.1', '-p', 7000, port=7000, host=host, options=UPLINK)
+        self.test_rping()
+
+    def test_datagrams(self):
+        server = self.start_listener('udaddy', port=UDADDY_PORT, host=self.hosts[0], options=UPLINK)
+        client = self.start_verbs('client', 'udaddy', '-s', ADDRESSES[4][0], host=self.hosts[1], options=UPLINK)
+        for process in (client, server):
+            self.succeeds(process, 'return status 0')
+
+    def test_nobody_listens(self):
+        """A process there answers in the place of all."""
+        self.start_listener('rping', '-s', '-a', '0.0.0.0', '-p', 7000, port=7000, host=self.hosts[0], options=UPLINK)
+        client = self.start_verbs('client', 'ucmatose', '-s', ADDRESSES[4][0], '-p', some_port(), host=self.hosts[1],
+                                  options=UPLINK)
+        self.assertNotEqual(client.wait(LIMIT_S), 0)
+        self.assertIn('REJECTED, error: 8', client.output() + client.messages())
+
+    def test_what_is_sent_keeps_the_rules(self):
+        captures = [self.segment(host) / 'cm.pcapng' for host in self.hosts]
+        self.rping(ADDRESSES[4][0], ADDRESSES[4][0], hosts=self.hosts,
+                   runs=[(*UPLINK, '--pcap', capture) for capture in captures])
+        for capture in captures:
+            self.assertGreater(self.checked(capture)['judged_packets'], 100)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)

@@ -18,7 +18,7 @@
 namespace rockhopper::roce::cm {
 
 struct ManagerParts;
-class Connections;
+class Connections;  // NOLINT(cppcoreguidelines-virtual-class-destructor)
 class ActiveSide;
 class PassiveSide;
 class Release;

@@ -10,6 +10,7 @@ namespace rockhopper::roce::cm {
 
 /// What the connections of both roles share: their queue pairs' states, their timer, and how they
 /// are over.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): nobody destroys it as its base.
 class Connections final : private ConnectionTimers {
  public:
   /// `parts` must outlive it.

@@ -27,7 +27,7 @@ class Resolver {
                                       std::span<const std::uint8_t> private_data);
   [[nodiscard]] Expected<void> refuse(Lookup& lookup, wire::cm::SidrStatus status,
                                       std::span<const std::uint8_t> private_data);
-  void release(Lookup& lookup);
+  void release(Lookup& released);
   /// Nobody serves it any more.
   void stop_listening(std::uint64_t service_id);
   void on_req(const ReceivedMad& mad, std::uint64_t transaction_id, const wire::cm::SidrReq& req);

@@ -33,6 +33,10 @@ bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) 
 
 }  // namespace
 
+// The parameters of these functions have names of their own, and types and lists of parameters
+// cannot stand in parentheses.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses)
+
 #define ROCKHOPPER_SHOWN extern "C" __attribute__((visibility("default")))
 
 // The functions are declared by other names here, as headers declare some of them with attributes
@@ -152,3 +156,5 @@ ROCKHOPPER_PATH(char*, __realpath_chk, (const char* path, char* to, std::size_t 
                 (rewritten.path(), to, room))
 ROCKHOPPER_PATH(char*, canonicalize_file_name, (const char* path), (rewritten.path()))
 ROCKHOPPER_PATH(int, chdir, (const char* path), (rewritten.path()))
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses)

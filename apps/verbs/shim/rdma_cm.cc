@@ -72,6 +72,10 @@ int open_rdma_cm(int flags) {
 
 }  // namespace rockhopper::verbs
 
+// The parameters of these functions have names of their own, and types and lists of parameters
+// cannot stand in parentheses.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses)
+
 #define ROCKHOPPER_SHOWN extern "C" __attribute__((visibility("default")))
 
 using rockhopper::verbs::next;
@@ -111,3 +115,5 @@ ROCKHOPPER_STAT(fstat, (int fd, struct stat* to), (fd, to))
 ROCKHOPPER_STAT(fstat64, (int fd, struct stat64* to), (fd, to))
 ROCKHOPPER_STAT(__fxstat, (int version, int fd, struct stat* to), (version, fd, to))
 ROCKHOPPER_STAT(__fxstat64, (int version, int fd, struct stat64* to), (version, fd, to))
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses)

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -14,6 +15,8 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <rdma/rdma_user_cm.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "apps/verbs/abi/device_object.h"
@@ -118,6 +121,18 @@ int carry_out(int fd, std::span<const std::byte> bytes) {
   return error;
 }
 
+/// What the kernel's device does to a thread that waits for an event of a descriptor that another
+/// thread has closed: nothing. rping's threads close theirs so, and it ends with an error if the
+/// one that waits hears of it. Returns an errno once a signal has come.
+int wait_for_signal() { return pause() < 0 ? errno : 0; }
+
+bool is_get_event(std::span<const std::byte> bytes) {
+  rdma_ucm_cmd_hdr header{};
+  if (bytes.size() < sizeof header) return false;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header.cmd == RDMA_USER_CM_CMD_GET_EVENT;
+}
+
 /// Waits for an event where the program has left the descriptor blocking. Returns an errno.
 int wait_for_event(int fd) {
   const int flags = fcntl(fd, F_GETFL);
@@ -131,9 +146,7 @@ int wait_for_event(int fd) {
   pollfd end{.fd = fd, .events = POLLIN, .revents = 0};
   if (poll(&end, 1, is_inline ? 0 : -1) < 0) return errno;
   if (end.revents == 0 || (end.revents & POLLIN) != 0) return 0;
-  // Another thread has closed the descriptor. Of the kernel this one hears no more then, and rping
-  // ends with an error if it does.
-  return pause() < 0 ? errno : 0;
+  return wait_for_signal();
 }
 
 }  // namespace
@@ -161,6 +174,8 @@ int open_channel(const ibv_device* device, int flags) {
 }
 
 bool write_channel(int fd, const void* bytes, std::size_t size, ssize_t* result) {
+  struct stat found = {};
+  if (fstat(fd, &found) != 0 || !is_channel(found.st_ino)) return false;
   const bool is_command = size <= kCommandMax && check_memory(bytes, size, false) == 0;
   const std::span command(static_cast<const std::byte*>(bytes), is_command ? size : 0);
   int error = carry_out(fd, command);
@@ -168,7 +183,8 @@ bool write_channel(int fd, const void* bytes, std::size_t size, ssize_t* result)
   while (error == EAGAIN && (error = wait_for_event(fd)) == 0) {
     error = carry_out(fd, command);
   }
-  if (error < 0) return false;
+  // It was a channel, but by now another thread has closed it.
+  if (error < 0) error = is_get_event(command) ? wait_for_signal() : EBADF;
   *result = error == 0 ? static_cast<ssize_t>(size) : -1;
   if (error != 0) errno = error;
   return true;

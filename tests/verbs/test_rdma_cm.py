@@ -11,6 +11,7 @@ import time
 import unittest
 
 from pairs import PairTest
+from lab.pairs import free_port, listens
 from support import wait_until
 from verbs_support import SANITIZER, SOAK
 
@@ -152,6 +153,38 @@ class OneHost(RdmaCmTest):
         client = self.start_verbs('client', 'rcopy', '/bin/bash', f'127.0.0.1:{copy}')
         self.succeeds(client)
         self.assertEqual(copy.read_bytes(), pathlib.Path('/bin/bash').read_bytes())
+
+    def test_libfabric(self):
+        """Its endpoints of connections, and those without connections on top of them."""
+        for provider, endpoint in (('verbs', 'msg'), ('verbs;ofi_rxm', 'rdm')):
+            with self.subTest(provider=provider):
+                self.need('fi_pingpong')
+                port = free_port()
+                common = ('fi_pingpong', '-p', provider, '-e', endpoint, '-I', 50, '-c')
+                server = self.start_verbs('fi_pingpong-server', *common, '-B', port)
+                wait_until(lambda: server.has_ended() or listens(port), LIMIT_S, 'fi_pingpong listens')
+                client = self.start_verbs('fi_pingpong-client', *common, '-P', port, '127.0.0.1')
+                for process in (client, server):
+                    self.succeeds(process, '1m')
+
+    def test_fio(self):
+        for verb in ('write', 'read', 'send'):
+            with self.subTest(verb=verb):
+                port = some_port()
+                common = ('--name=job', '--ioengine=rdma', f'--port={port}', '--bs=64k', '--size=8m')
+                server = self.start_listener('fio', *common, '--rw=read', port=port)
+                client = self.start_verbs('fio-client', 'fio', *common, '--hostname=127.0.0.1', f'--verb={verb}',
+                                          '--rw=write')
+                self.succeeds(client, 'err= 0')
+                self.succeeds(server, 'err= 0')
+
+    def test_qperf(self):
+        self.need('qperf')
+        port = free_port()
+        server = self.start_verbs('qperf-server', 'qperf', '-lp', port)
+        wait_until(lambda: server.has_ended() or listens(port), LIMIT_S, 'qperf listens')
+        self.succeeds(self.start_verbs('qperf', 'qperf', '-lp', port, '127.0.0.1', '-t', 1, '-cm', 1, 'rc_lat', 'rc_bw'),
+                      'latency')
 
     def test_mckey(self):
         """The receiver says nothing before its end."""

@@ -4,6 +4,7 @@
 // Addresses of identifiers: given to them, resolved, asked for.
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <endian.h>
 #include <infiniband/ib.h>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <rdma/rdma_user_cm.h>
 #include <unistd.h>
 
 #include "apps/rh_run/netlink_answers.h"
@@ -26,9 +27,6 @@ namespace rockhopper::apps::launcher {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Of the commands of rdma/rdma_user_cm.h.
-constexpr int kCmAbiVersion = 4;
 
 /// {path below the tree: contents}; a path that ends in '/' is a folder.
 using Files = std::map<std::string, std::string>;
@@ -147,8 +145,9 @@ Expected<std::string> render_tree() {
   for (std::size_t i = 0; i < devices.count; ++i) {
     add_device(files, devices.objects[i], settings.addresses);
   }
-  files["sys/class/misc/rdma_cm/abi_version"] = std::to_string(kCmAbiVersion);
-  files["sys/class/misc/rdma_cm/dev"] = "10:58";
+  files["sys/class/misc/rdma_cm/abi_version"] = std::to_string(RDMA_USER_CM_ABI_VERSION);
+  files["sys/class/misc/rdma_cm/dev"] =
+      fmt::format("{}:{}", verbs::kRdmaCmMajor, verbs::kRdmaCmMinor);
   files["netlink"] = netlink_answers(devices, settings.addresses);
   const fs::path tree = fmt::format("{}/tree-{:016x}", runtime, hash_of(files));
   std::error_code error;

@@ -12,10 +12,10 @@ namespace rockhopper::wire::cm {
 
 /// Whom a connection manager's message is for where several managers share a port.
 struct Addressee {
-  /// Of a request (REQ, SIDR_REQ): who serves it. Else 0.
+  /// A request (REQ, SIDR_REQ) has it: who serves it is to get the request. Else 0.
   std::uint64_t service_id = 0;
-  /// Of all others: the receiver's communication or request ID, which it has chosen. 0: the sender
-  /// does not know it, as in a REJ for want of an answer.
+  /// All others have it: the receiver's communication or request ID, which it has chosen. 0: the
+  /// sender does not know it, as in a REJ for want of an answer.
   std::uint32_t receiver_id = 0;
   bool is_request = false;
 };

@@ -3,12 +3,22 @@
 """Links between two DPDK processes on this machine. The server's process opens the socket."""
 
 import os
+import pathlib
+import shutil
+import tempfile
 
 
 def segment_memory():
     """The folder of shared memory, so that a segment's frames do not go to a disk; None, which is the
     default of tempfile, where there is none."""
     return '/dev/shm' if os.access('/dev/shm', os.W_OK | os.X_OK) else None
+
+
+def segment_folder(lab):
+    """A new folder for segments there, which ends with the lab."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-', dir=segment_memory()))
+    lab.at_end.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class Link:

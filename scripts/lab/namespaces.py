@@ -7,6 +7,7 @@ import subprocess
 from lab.processes import Unavailable, wait_until
 
 LIMIT_S = 60
+PREFIX_LENGTHS = {4: 24, 6: 64}
 
 
 class Host:
@@ -35,13 +36,13 @@ class Host:
                        timeout=LIMIT_S)
 
 
-def two_hosts(lab, mtu, *pairs):
-    """Two hosts, joined by a veth pair; of each pair of addresses with prefix lengths one is the
-    first host's and one the second's."""
+def two_hosts(lab, mtu, addresses):
+    """Two hosts, joined by a veth pair; `addresses` are {family: those of both}."""
     first = Host(lab)
     second = Host(lab, first)
     first.run(f'ip link add eth0 mtu {mtu} type veth peer name eth0 mtu {mtu} netns {second.pid}')
     for number, host in enumerate((first, second)):
         host.run('ip link set eth0 up; ' + '; '.join(
-            f'ip address add {pair[number]} dev eth0 {"nodad" if ":" in pair[number] else ""}' for pair in pairs))
+            f'ip address add {pair[number]}/{PREFIX_LENGTHS[family]} dev eth0 {"nodad" if family == 6 else ""}'
+            for family, pair in addresses.items()))
     return first, second

@@ -5,15 +5,12 @@ other through UDP sockets under `rh-run --uplink udp`, and what such sockets car
 
 import functools
 import json
-import pathlib
 import re
-import shutil
-import tempfile
 import threading
 
 from lab import peers
 from lab.guests import last_figures
-from lab.links import segment_memory
+from lab.links import segment_folder
 from lab.namespaces import two_hosts
 from lab.pairs import free_port, has_port
 from lab.processes import LabError, wait_until
@@ -22,7 +19,6 @@ MTU = 4200
 ADDRESSES = {4: ('10.8.0.1', '10.8.0.2'), 6: ('fd08::1', 'fd08::2')}
 # The GID of an interface's address: those of IPv4 come first.
 GID_INDEX = {4: 0, 6: 1}
-PREFIX_LENGTHS = {4: 24, 6: 64}
 LIMIT_S = 20
 # A pair starts in less than a second, and these take two.
 KILLED_AFTER_S, TAKEOVER_ROUND_TRIPS = 1.5, 150_000
@@ -38,14 +34,12 @@ class Uplink:
 
     @functools.cached_property
     def hosts(self):
-        return two_hosts(self.lab, MTU, *([f'{address}/{PREFIX_LENGTHS[family]}' for address in pair]
-                                          for family, pair in ADDRESSES.items()))
+        return two_hosts(self.lab, MTU, ADDRESSES)
 
     @functools.cached_property
     def segments(self):
         """A folder for each host."""
-        folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-', dir=segment_memory()))
-        self.lab.at_end.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = segment_folder(self.lab)
         folders = [folder / name for name in ('server', 'client')]
         for made in folders:
             made.mkdir(mode=0o700)

@@ -2,15 +2,12 @@
 # Copyright (c) The Rockhopper authors
 """Stock programs of verbs under rh-run, each end with a processor, on a segment of the lab's own."""
 
-import pathlib
-import shutil
 import subprocess
-import tempfile
 import time
 
 from lab import peers
 from lab.guests import last_figures
-from lab.links import segment_memory
+from lab.links import segment_folder
 from lab.pairs import free_port, parse
 
 ADDRESSES = '192.0.2.1/24'
@@ -23,8 +20,7 @@ class Verbs:
     def __init__(self, lab, programs):
         self.lab = lab
         self.programs = programs
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-', dir=segment_memory()))
-        lab.at_end.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = segment_folder(lab)
         self.start = ['env', f'ROCKHOPPER_SEGMENT={self.folder}', f'XDG_RUNTIME_DIR={lab.folder}']
         self.rh_run = [*self.start, programs / 'rh-run', '--addresses', ADDRESSES, '--']
 

@@ -72,8 +72,7 @@ class ProgramTest(RepeatedTest):
     def two_hosts(self, mtu, addresses):
         """Two network namespaces that are joined; `addresses` are {family: those of both}."""
         try:
-            return two_hosts(self.lab, mtu, *([f'{address}/{64 if family == 6 else 24}' for address in pair]
-                                              for family, pair in addresses.items()))
+            return two_hosts(self.lab, mtu, addresses)
         except Unavailable as reason:
             return self.skipTest(str(reason))
 

@@ -25,6 +25,10 @@ class PairTest(support.ProgramTest):
             self.skipTest('there is no engine library')
         own_folder(self.lab.folder, as_ordinary_user())
 
+    def need(self, program):
+        if shutil.which(program) is None:
+            self.skipTest(f'{program} is not installed')
+
     def under_rh_run(self, *command, options=(), host=None):
         """The command line that runs it there; with `host`, a lab.namespaces.Host or what is like
         one, in that one and with a segment of that one's."""
@@ -47,15 +51,19 @@ class PairTest(support.ProgramTest):
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         return self.lab.start(name, self.under_rh_run(*command, options=options, host=host))
 
+    def start_listening(self, port, program, *command, **more):
+        """Starts one that listens by TCP, which it does then."""
+        server = self.start_verbs(f'{program}-server', program, *command, **more)
+        wait_until(lambda: server.has_ended() or listens(port, server.child.pid), LIMIT_S, f'{server.name} listens')
+        return server
+
     def start_pair(self, program, *options, server=(), client=(), port_option='-p', runs=((), ()),
                    hosts=(None, None), to='localhost'):
         """A server and a client that connects to it by TCP; `runs` are options of rh-run for each,
         `to` is what the client calls the server's host."""
         port = free_port()
         common = (program, port_option, port, *options)
-        server_process = self.start_verbs(f'{program}-server', *common, *server, options=runs[0], host=hosts[0])
-        wait_until(lambda: server_process.has_ended() or listens(port, server_process.child.pid), LIMIT_S,
-                   f'{server_process.name} listens')
+        server_process = self.start_listening(port, *common, *server, options=runs[0], host=hosts[0])
         client_process = self.start_verbs(f'{program}-client', *common, *client, to, options=runs[1],
                                           host=hosts[1])
         return server_process, client_process

@@ -43,8 +43,7 @@ class Judged(PairTest):
             self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
 
     def check(self, program, *options, **more):
-        if shutil.which(program) is None:
-            self.skipTest(f'{program} is not installed')
+        self.need(program)
         with self.subTest(program=program, options=options):
             for capture in self.captures():
                 capture.unlink()

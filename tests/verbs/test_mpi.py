@@ -6,7 +6,6 @@ checked, with proof by captures that all that they send goes over rh0."""
 
 import pathlib
 import re
-import shutil
 import unittest
 
 from mpi_program import BLOCK, ROUNDS, SIZES
@@ -88,8 +87,7 @@ class Mpi(PairTest):
 
     def run_mpi(self, *command, options=()):
         """Runs it to success."""
-        if shutil.which(command[0]) is None:
-            self.skipTest(f'{command[0]} is not installed')
+        self.need(command[0])
         process = self.start_verbs(command[0], *command, options=options)
         self.assertEqual(process.wait(LIMIT_S), 0, process.output()[-2000:] + process.messages())
         return process
@@ -122,8 +120,7 @@ class Mpi(PairTest):
 
     def check_hpcc(self, mpirun):
         """HPC Challenge checks all that it computes: RandomAccess, PTRANS, DGEMM, FFT, HPL."""
-        if shutil.which('hpcc') is None:
-            self.skipTest('hpcc is not installed')
+        self.need('hpcc')
         self.lab.path('hpccinf.txt').write_text(HPCC)
         self.run_mpi(*mpirun, '-np', PROCESSES, 'hpcc')
         found = self.lab.path('hpccoutf.txt').read_text()
@@ -136,8 +133,7 @@ class Mpi(PairTest):
         self.assertEqual((len(errors), set(errors)), (10, {'0'}))
 
     def check_netpipe(self, mpirun, netpipe):
-        if shutil.which(netpipe) is None:
-            self.skipTest(f'{netpipe} is not installed')
+        self.need(netpipe)
         process = self.run_mpi(*mpirun, '-np', 2, netpipe, '-i', '-u', 300_000, '-n', 3,
                                '-o', self.lab.path('netpipe'))
         results = re.findall(r'bytes +3 times --> +(.*)', process.messages())

@@ -9,7 +9,6 @@ A sample, unless ROCKHOPPER_ALL_CELLS=1 is set. ROCKHOPPER_SEED chooses it; fail
 import itertools
 import os
 import random
-import shutil
 import unittest
 
 from pairs import PairTest, free_port
@@ -106,8 +105,7 @@ class Perftest(PairTest):
     def setUp(self):
         super().setUp()
         for program in PROGRAMS:
-            if shutil.which(program) is None:
-                self.skipTest(f'{program} is not installed')
+            self.need(program)
 
     def test_what_is_allowed(self):
         for program, connection, variant in sample(ALLOWED, lambda cell: (cell[:2], cell[2])):

@@ -4,7 +4,6 @@
 """The ping-pong programs of rdma-core, unmodified, between two processes under rh-run."""
 
 import os
-import shutil
 import unittest
 
 from pairs import LIMIT_S, PairTest
@@ -18,8 +17,7 @@ ITERATIONS = 100
 
 class PingPong(PairTest):
     def check(self, program, *options, size=4096, iterations=ITERATIONS, gid=('-g', 0), **more):
-        if shutil.which(program) is None:
-            self.skipTest(f'{program} is not installed')
+        self.need(program)
         with self.subTest(program=program, options=options, size=size):
             self.ping_pong(program, *gid, *options, size=size, iterations=iterations, **more)
 

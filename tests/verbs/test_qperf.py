@@ -5,12 +5,10 @@
 alone."""
 
 import re
-import shutil
 import unittest
 
 from pairs import LIMIT_S, PairTest
-from lab.pairs import free_port, listens
-from support import wait_until
+from lab.pairs import free_port
 
 BANDWIDTHS = ('rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_write_bw', 'uc_bw', 'uc_bi_bw',
               'uc_rdma_write_bw', 'ud_bw', 'ud_bi_bw')
@@ -24,11 +22,9 @@ FIGURE = re.compile(r'(bw|latency|msg_rate) += +([0-9.]+)')
 class Qperf(PairTest):
     def setUp(self):
         super().setUp()
-        if shutil.which('qperf') is None:
-            self.skipTest('qperf is not installed')
+        self.need('qperf')
         self.port = free_port()
-        self.server = self.start_verbs('qperf-server', 'qperf', '--listen_port', self.port)
-        wait_until(lambda: listens(self.port) or self.server.has_ended(), LIMIT_S, 'qperf listens')
+        self.server = self.start_listening(self.port, 'qperf', '--listen_port', self.port)
 
     def client(self, *arguments):
         client = self.start_verbs('qperf-client', 'qperf', '--listen_port', self.port, 'localhost',

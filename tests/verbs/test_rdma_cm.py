@@ -6,12 +6,11 @@ over --uplink udp."""
 
 import pathlib
 import random
-import shutil
 import time
 import unittest
 
 from pairs import PairTest
-from lab.pairs import free_port, listens
+from lab.pairs import free_port
 from support import wait_until
 from verbs_support import SANITIZER, SOAK
 
@@ -29,10 +28,6 @@ def some_port():
 
 
 class RdmaCmTest(PairTest):
-    def need(self, program):
-        if shutil.which(program) is None:
-            self.skipTest(f'{program} is not installed')
-
     @staticmethod
     def listens(port, segment):
         """Whether a process of the segment has the port, of connections or of datagrams: by the table,
@@ -50,11 +45,8 @@ class RdmaCmTest(PairTest):
                    f'{program} listens')
         return server
 
-    def succeeds(self, process, text=None):
-        self.assertEqual(process.wait(LIMIT_S), 0, f'{" ".join(process.command)}\n{process.output()[-2000:]}\n'
-                                                   f'{process.messages()[-2000:]}')
-        if text is not None:
-            self.assertIn(text, process.output())
+    def succeeds(self, process, text=''):
+        self.assertIn(text, self.finish([process], LIMIT_S)[0])
 
     def rping(self, server='127.0.0.1', client='127.0.0.1', *options, hosts=(None, None), runs=((), ())):
         port = some_port()
@@ -161,8 +153,7 @@ class OneHost(RdmaCmTest):
                 self.need('fi_pingpong')
                 port = free_port()
                 common = ('fi_pingpong', '-p', provider, '-e', endpoint, '-I', 50, '-c')
-                server = self.start_verbs('fi_pingpong-server', *common, '-B', port)
-                wait_until(lambda: server.has_ended() or listens(port), LIMIT_S, 'fi_pingpong listens')
+                server = self.start_listening(port, *common, '-B', port)
                 client = self.start_verbs('fi_pingpong-client', *common, '-P', port, '127.0.0.1')
                 for process in (client, server):
                     self.succeeds(process, '1m')
@@ -182,8 +173,7 @@ class OneHost(RdmaCmTest):
     def test_qperf(self):
         self.need('qperf')
         port = free_port()
-        server = self.start_verbs('qperf-server', 'qperf', '-lp', port)
-        wait_until(lambda: server.has_ended() or listens(port), LIMIT_S, 'qperf listens')
+        self.start_listening(port, 'qperf', '-lp', port)
         self.succeeds(self.start_verbs('qperf', 'qperf', '-lp', port, '127.0.0.1', '-t', 1, '-cm', 1, 'rc_lat', 'rc_bw'),
                       'latency')
 

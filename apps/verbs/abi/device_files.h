@@ -18,6 +18,11 @@ inline constexpr DeviceFile kDeviceFiles[] = {
     {"hca_type", "Rockhopper"},  {"board_id", "Rockhopper"},
 };
 
+/// The numbers of /dev/infiniband/rdma_cm: the kernel's device class "misc", where the minor one is
+/// dynamic.
+inline constexpr unsigned kRdmaCmMajor = 10;
+inline constexpr unsigned kRdmaCmMinor = 58;
+
 /// Writes a GUID as /sys has it, as 0200:00ff:fe00:0001. `to` has room for 20 characters.
 void write_guid(std::uint64_t guid, char* to, std::size_t size);
 

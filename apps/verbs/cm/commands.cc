@@ -49,7 +49,7 @@ void answer(const Call& call, std::uint64_t address, const Response& response) {
   std::memcpy(pointer(address), &response, std::min(call.out, sizeof response));
 }
 
-/// Of a command that answers: `act(command, response)` returns an errno.
+/// Carries out a command that answers: `act(command, response)` returns an errno.
 template <typename Command, typename Response, typename Act>
 int with_answer(const Call& call, Act act) {
   const auto command = read<Command>(call);
@@ -60,7 +60,7 @@ int with_answer(const Call& call, Act act) {
   return 0;
 }
 
-/// The same of one that is about an identifier: `act(identifier, command, response)`.
+/// Does the same for one that is about an identifier: `act(identifier, command, response)`.
 template <typename Command, typename Response, typename Act>
 int of_identifier_with_answer(const Call& call, Act act) {
   return with_answer<Command, Response>(call, [&](const Command& command, Response& response) {
@@ -69,7 +69,7 @@ int of_identifier_with_answer(const Call& call, Act act) {
   });
 }
 
-/// And of one that does not answer.
+/// Carries out a command about an identifier that does not answer: `act(identifier, command)`.
 template <typename Command, typename Act>
 int of_identifier(const Call& call, Act act) {
   const auto command = read<Command>(call);

@@ -20,7 +20,7 @@ using wire::cm::RejectReason;
 
 /// As many as the kernel lets wait where a program asks for more, or for 0.
 constexpr std::uint32_t kBacklogMax = 1024;
-/// Of the manager, which has one listener for all identifiers of a service: theirs count.
+/// The manager has one listener for all identifiers of a service; it is their backlogs that count.
 constexpr std::uint32_t kNoLimit = 65'536;
 /// 0.3 s: processes of a crowded machine wait for a processor.
 constexpr std::uint8_t kAckTimeout = 16;

@@ -22,6 +22,7 @@ bool covers(const Identifier& identifier, const stack::IpAddress& address) {
 }
 
 bool overlap(const Identifier& a, const Identifier& b) {
+  if (a.space != b.space) return false;
   if (a.local.is_any() && b.local.is_any()) {
     return a.local.family == b.local.family || !(a.is_ipv6_only || b.is_ipv6_only);
   }
@@ -32,6 +33,11 @@ bool overlap(const Identifier& a, const Identifier& b) {
 bool share(const Identifier& a, const Identifier& b) {
   return a.reuses_address && b.reuses_address && a.state != IdentifierState::listening &&
          b.state != IdentifierState::listening;
+}
+
+bool listens_for(const Identifier& identifier, std::uint64_t service_id) {
+  return identifier.state == IdentifierState::listening &&
+         identifier.local_service_id() == service_id;
 }
 
 std::uint32_t name_of(const Identifier& identifier) {
@@ -47,21 +53,19 @@ bool Ports::claim(std::uint32_t name) {
 }
 
 int Ports::bind(Identifier& identifier) {
-  if (identifier.local.port != 0) return bind_to(identifier, identifier.local.port);
+  if (identifier.local.port != 0) return claim_port(identifier);
   constexpr std::uint32_t kCount = kLastPort - kFirstPort + 1u;
   const auto first = static_cast<std::uint32_t>(random_.below(kCount));
   for (std::uint32_t i = 0; i < kCount; ++i) {
-    const auto port = static_cast<std::uint16_t>(kFirstPort + (first + i) % kCount);
-    identifier.local.port = port;
+    identifier.local.port = static_cast<std::uint16_t>(kFirstPort + (first + i) % kCount);
     // A port of another identifier's is not taken for one that can be chosen freely.
-    if (!users_.contains(name_of(identifier)) && bind_to(identifier, port) == 0) return 0;
+    if (!users_.contains(name_of(identifier)) && claim_port(identifier) == 0) return 0;
   }
   identifier.local.port = 0;
   return EADDRNOTAVAIL;
 }
 
-int Ports::bind_to(Identifier& identifier, std::uint16_t port) {
-  identifier.local.port = port;
+int Ports::claim_port(Identifier& identifier) {
   const std::uint32_t name = name_of(identifier);
   const auto found = users_.find(name);
   if (found == users_.end()) {
@@ -69,12 +73,10 @@ int Ports::bind_to(Identifier& identifier, std::uint16_t port) {
     users_[name].push_back(&identifier);
     return 0;
   }
-  for (const Identifier* other : found->second) {
-    if (other->space == identifier.space && overlap(*other, identifier) &&
-        !share(*other, identifier)) {
-      return EADDRINUSE;
-    }
-  }
+  const bool taken = std::ranges::any_of(found->second, [&](const Identifier* other) {
+    return overlap(*other, identifier) && !share(*other, identifier);
+  });
+  if (taken) return EADDRINUSE;
   found->second.push_back(&identifier);
   return 0;
 }
@@ -83,7 +85,7 @@ int Ports::check_listener(const Identifier& identifier) const {
   const auto found = users_.find(name_of(identifier));
   if (found == users_.end()) return 0;
   const bool taken = std::ranges::any_of(found->second, [&](const Identifier* other) {
-    return other != &identifier && other->space == identifier.space && overlap(*other, identifier);
+    return other != &identifier && overlap(*other, identifier);
   });
   return taken ? EADDRINUSE : 0;
 }
@@ -102,10 +104,7 @@ Identifier* Ports::listener(std::uint64_t service_id, const stack::IpAddress& ad
   if (found == users_.end()) return nullptr;
   Identifier* best = nullptr;
   for (Identifier* user : found->second) {
-    if (user->state != IdentifierState::listening || user->local_service_id() != service_id ||
-        !covers(*user, address)) {
-      continue;
-    }
+    if (!listens_for(*user, service_id) || !covers(*user, address)) continue;
     // An address of its own goes before any.
     if (best == nullptr || best->local.is_any()) best = user;
   }
@@ -116,8 +115,7 @@ bool Ports::has_listener(std::uint64_t service_id) const {
   const auto name = service_name(service_id);
   const auto found = name ? users_.find(*name) : users_.end();
   return found != users_.end() && std::ranges::any_of(found->second, [&](const Identifier* user) {
-           return user->state == IdentifierState::listening &&
-                  user->local_service_id() == service_id;
+           return listens_for(*user, service_id);
          });
 }
 

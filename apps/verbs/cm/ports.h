@@ -37,7 +37,8 @@ class Ports {
   [[nodiscard]] bool has_listener(std::uint64_t service_id) const;
 
  private:
-  [[nodiscard]] int bind_to(Identifier& identifier, std::uint16_t port);
+  /// Gives it the port of `identifier.local`. 0 or EADDRINUSE.
+  [[nodiscard]] int claim_port(Identifier& identifier);
   [[nodiscard]] bool claim(std::uint32_t name);
 
   stack::segment::Membership& members_;

@@ -23,7 +23,7 @@ struct SocketAddress {
   [[nodiscard]] bool is_any() const {
     return address.is_unspecified() || (family == AF_INET && address.ipv4() == INADDR_ANY);
   }
-  /// Of a family and no particular address.
+  /// Stands for all addresses of the family.
   [[nodiscard]] static SocketAddress any(sa_family_t family, std::uint16_t port = 0);
   /// Nothing if it is of no family that is served, or has not all its bytes.
   [[nodiscard]] static std::optional<SocketAddress> parse(std::span<const std::byte> bytes);

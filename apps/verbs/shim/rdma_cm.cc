@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "apps/verbs/abi/device_files.h"
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/abi/load.h"
 #include "apps/verbs/shim/next.h"
@@ -25,10 +26,6 @@
 
 namespace rockhopper::verbs {
 namespace {
-
-/// Of the kernel's device class "misc"; the minor number is dynamic there.
-constexpr unsigned kMajor = 10;
-constexpr unsigned kMinor = 58;
 
 bool was_opened = false;  // by most programs never
 
@@ -48,7 +45,7 @@ template <typename Stat>
 int shown(int result, int fd, Stat* to) {
   if (result == 0 && is_channel(fd, to->st_mode, to->st_ino)) {
     to->st_mode = S_IFCHR | 0666;
-    to->st_rdev = makedev(kMajor, kMinor);
+    to->st_rdev = makedev(kRdmaCmMajor, kRdmaCmMinor);
   }
   return result;
 }
@@ -94,7 +91,7 @@ ROCKHOPPER_SHOWN int close(int fd) {
   using namespace rockhopper::verbs;
   struct stat found = {};
   const bool ours = may_be_open() && fstat(fd, &found) == 0 && S_ISCHR(found.st_mode) &&
-                    found.st_rdev == makedev(kMajor, kMinor);
+                    found.st_rdev == makedev(kRdmaCmMajor, kRdmaCmMinor);
   const int result = next(known_close, "close")(fd);
   if (ours) {
     const int error = errno;

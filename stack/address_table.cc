@@ -8,6 +8,8 @@ namespace {
 constexpr std::uint8_t kIpv4Bits = 32;
 constexpr std::uint8_t kIpv6Bits = 128;
 
+}  // namespace
+
 bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
   const std::size_t whole = length / 8;
   if (!std::equal(a.bytes.begin(), a.bytes.begin() + static_cast<std::ptrdiff_t>(whole),
@@ -17,8 +19,6 @@ bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
   const unsigned rest = length % 8;
   return rest == 0 || (a.bytes[whole] ^ b.bytes[whole]) >> (8 - rest) == 0;
 }
-
-}  // namespace
 
 Expected<void> AddressTable::add(const IpAddress& address, std::uint8_t prefix_length) {
   const std::uint8_t bits = address.is_ipv4() ? kIpv4Bits : kIpv6Bits;

@@ -21,6 +21,9 @@ enum class AddressState : std::uint8_t {
   duplicate,  ///< not used: somebody else has it
 };
 
+/// Whether the first `length` bits of the 16 bytes are the same: 96 more than of an IPv4 prefix.
+[[nodiscard]] bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length);
+
 /// The addresses of a host with their prefixes, and a gateway for each family.
 class AddressTable {
  public:

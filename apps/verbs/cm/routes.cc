@@ -7,22 +7,18 @@
 
 #include <sys/socket.h>
 
+#include "stack/address_table.h"
 #include "stack/descriptor.h"
 
 namespace rockhopper::verbs::cm {
 namespace {
 
-/// The first `length` bits are the same. The length of an IPv4 address counts from its first byte.
-bool has_prefix(const stack::IpAddress& address, const stack::IpAddress& other, unsigned length) {
-  if (address.is_ipv4() != other.is_ipv4()) return false;
-  const std::size_t begin = address.is_ipv4() ? 12 : 0;
-  for (std::size_t i = begin; i < address.bytes.size() && length > 0; ++i) {
-    const unsigned bits = std::min(length, 8u);
-    const unsigned mask = 0xff00u >> bits & 0xffu;
-    if (((address.bytes[i] ^ other.bytes[i]) & mask) != 0) return false;
-    length -= bits;
-  }
-  return true;
+bool is_around(const stack::DeviceAddress& own, const stack::IpAddress& other) {
+  constexpr std::uint8_t kMappedBits = 96;
+  const bool ipv4 = own.address.is_ipv4();
+  const auto length =
+      static_cast<std::uint8_t>(own.prefix_length + (ipv4 ? kMappedBits : std::uint8_t{0}));
+  return ipv4 == other.is_ipv4() && stack::same_prefix(own.address, other, length);
 }
 
 }  // namespace
@@ -48,7 +44,7 @@ std::optional<stack::IpAddress> Routes::local(const stack::IpAddress& address) c
 
 std::optional<stack::IpAddress> Routes::on_link_with(const stack::IpAddress& destination) const {
   for (const stack::DeviceAddress& own : settings_.addresses) {
-    if (has_prefix(own.address, destination, own.prefix_length)) return own.address;
+    if (is_around(own, destination)) return own.address;
   }
   return std::nullopt;
 }

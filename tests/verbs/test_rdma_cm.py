@@ -147,16 +147,21 @@ class OneHost(RdmaCmTest):
         self.assertEqual(copy.read_bytes(), pathlib.Path('/bin/bash').read_bytes())
 
     def test_libfabric(self):
-        """Its endpoints of connections, and those without connections on top of them."""
+        """Its endpoints of connections, and those without connections on top of them. Of the latter the
+        server may crash while it closes a connection that its peer has closed: libfabric posts a receive to
+        an endpoint that it has closed (ofiwg/libfabric#11828, also with RNICs). All is verified by then."""
+        self.need('fi_pingpong')
         for provider, endpoint in (('verbs', 'msg'), ('verbs;ofi_rxm', 'rdm')):
             with self.subTest(provider=provider):
-                self.need('fi_pingpong')
                 port = free_port()
                 common = ('fi_pingpong', '-p', provider, '-e', endpoint, '-I', 50, '-c')
                 server = self.start_listening(port, *common, '-B', port)
                 client = self.start_verbs('fi_pingpong-client', *common, '-P', port, '127.0.0.1')
-                for process in (client, server):
-                    self.succeeds(process, '1m')
+                self.succeeds(client, '1m')
+                if endpoint == 'rdm' and server.wait(LIMIT_S) != 0:
+                    self.assertRegex(server.output() + server.messages(), r'(?s)1m .*terminated with signal 11')
+                else:
+                    self.succeeds(server, '1m')
 
     def test_fio(self):
         """It lets nothing be repeated for want of a receive, so there is one for each message."""

@@ -348,7 +348,8 @@ TEST(Readers, EpochsAreNeverMixed) {
     if (rng.chance(1) && rng.chance(20)) rig.start_store(++epoch);
     if (rng.chance(10)) rig.publish(rng.between(0, 1));
   };
-  for (int i = 0; i < 3000; ++i) {
+  // So many that no seed has few restarts.
+  for (int i = 0; i < 12'000; ++i) {
     rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
     rig.round();
   }

@@ -30,8 +30,8 @@ def parse_arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--captures', type=pathlib.Path, default=BUILD / 'demo',
                         help='folder for the captures (build/demo)')
-    parser.add_argument('--seconds', type=float, default=1,
-                        help='duration of each measurement (1)')
+    parser.add_argument('--seconds', type=float, default=0.5,
+                        help='seconds of each measurement (0.5)')
     parser.add_argument('--no-measure', action='store_true', help='leave the measurements out')
     parser.add_argument('--no-setup', action='store_true', help='do not call scripts/setup')
     return parser.parse_args()

@@ -325,7 +325,7 @@ def proofs(demo):
         ('publisher, 3 subscribers', lambda: demo.publisher('publisher')),
         ('graph, 3 workers', lambda: demo.graph('graph')),
         ('ping-pong, dynamic', lambda: demo.pingpong(
-            4, 4096, 1000, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
+            4, 4096, 250, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
         ('operations, 1 % loss', lambda: demo.operations('loss-client', 'client', FAULTS)),
         ('again, other end', lambda: demo.operations('loss-server', 'server', FAULTS)),

@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 import lab
+from testing.segment_ports import has_listener
 from testing.standstill import RepeatedTest
 
 PROGRAMS = lab.BUILD / 'apps'
@@ -23,6 +24,8 @@ MTU = 4300
 OURS = {4: '10.42.0.1', 6: 'fd42::1'}
 GUESTS = {4: '10.42.0.2', 6: 'fd42::2'}
 NAME = f'udp-{os.getpid()}'
+
+UDADDY_PORT = 7174  # it has no option for it
 
 ports = itertools.count(18600)  # of the namespace and of the guest, which have no others
 
@@ -58,6 +61,10 @@ def in_guest():
     return [*inside(), sys.executable, RXE_GUEST, 'exec', NAME, '--']
 
 
+def segment():
+    return pathlib.Path(_folder.name, 'segment')
+
+
 class SoftRoce(RepeatedTest):
     def start(self, name, command):
         process = lab.Process([*map(str, command)], _folder.name, f'{next(ports)}-{name}')
@@ -70,10 +77,9 @@ class SoftRoce(RepeatedTest):
 
     def under_rh_run(self, command, capture):
         """A stock program; all of them have one segment."""
-        segment = pathlib.Path(_folder.name, 'segment')
-        segment.mkdir(mode=0o700, exist_ok=True)
-        return self.start('rh-run', [*inside(), 'env', f'ROCKHOPPER_SEGMENT={segment}',
-                                     f'XDG_RUNTIME_DIR={segment}', PROGRAMS / 'rh-run', '--uplink', 'udp', '--pcap',
+        segment().mkdir(mode=0o700, exist_ok=True)
+        return self.start('rh-run', [*inside(), 'env', f'ROCKHOPPER_SEGMENT={segment()}',
+                                     f'XDG_RUNTIME_DIR={segment()}', PROGRAMS / 'rh-run', '--uplink', 'udp', '--pcap',
                                      capture, *command.split()])
 
     def theirs(self, command):
@@ -140,6 +146,40 @@ class SoftRoce(RepeatedTest):
             for family, we_serve in itertools.product((4, 6), (True, False)):
                 with self.subTest(program=program, ip=family, we_serve=we_serve):
                     self.run_stock(program, options, family, we_serve)
+
+    def connect_stock(self, server, client, family, we_serve, port):
+        """Programs of librdmacm; {address} stands for the server's."""
+        capture = pathlib.Path(_folder.name, f'{next(ports)}.pcapng')
+        address = (OURS if we_serve else GUESTS)[family]
+        server, client = (command.format(address=address, port=port) for command in (server, client))
+        if we_serve:
+            first = self.under_rh_run(server, capture)
+            first.wait_for(lambda: has_listener(segment(), port))
+            second = self.theirs(client)
+        else:
+            first = self.theirs(server)
+            subprocess.run([*in_guest(), 'for i in $(seq 600); do rdma resource show cm_id | '
+                            f'grep -q "LISTEN.*:{port} " && exit 0; sleep 0.05; done; exit 1'],
+                           check=True, timeout=LIMIT_S)
+            second = self.under_rh_run(client, capture)
+        self.run_both(first, second)
+        self.assert_judged(capture)
+
+    def test_stock_programs_of_librdmacm(self):
+        for server, client, port in (
+                ('rping -s -a {address} -p {port} -C 50 -V -S 3000', 'rping -c -a {address} -p {port} -C 50 -V -S 3000', None),
+                ('ucmatose -b {address} -p {port} -c 4 -C 10 -S 5000', 'ucmatose -s {address} -p {port} -c 4 -C 10 -S 5000', None),
+                ('udaddy -b {address} -c 2 -S 1000', 'udaddy -s {address} -c 2 -S 1000', UDADDY_PORT),
+                ('rdma_server -s {address} -p {port}', 'rdma_client -s {address} -p {port}', None)):
+            for family, we_serve in itertools.product((4, 6), (True, False)):
+                with self.subTest(server=server, ip=family, we_serve=we_serve):
+                    self.connect_stock(server, client, family, we_serve, port or next(ports))
+
+    def test_perftest_by_librdmacm(self):
+        for program, we_serve in itertools.product(('ib_write_bw', 'ib_send_lat'), (True, False)):
+            with self.subTest(program=program, we_serve=we_serve):
+                command = program + ' -R -p {port} -n 100 -F'
+                self.connect_stock(command, command + ' {address}', 4, we_serve, next(ports))
 
     def test_the_connection_manager(self):
         for family in (4, 6):

@@ -12,6 +12,7 @@ import unittest
 from pairs import PairTest
 from lab.pairs import free_port
 from support import wait_until
+from testing.segment_ports import has_listener
 from verbs_support import SANITIZER, SOAK
 
 UPLINK = ('--uplink', 'udp')
@@ -28,20 +29,10 @@ def some_port():
 
 
 class RdmaCmTest(PairTest):
-    @staticmethod
-    def listens(port, segment):
-        """Whether a process of the segment has the port, of connections or of datagrams: by the table,
-        see stack/segment/layout.h."""
-        table = pathlib.Path(segment) / 'table'
-        if not table.exists():
-            return False
-        services = table.read_bytes()[64 + 128 * 128 + 2**16:]
-        return len(services) == 2**17 and (services[port] or services[2**16 + port]) != 0
-
     def start_listener(self, program, *command, port, host=None, options=()):
         self.need(program)
         server = self.start_verbs(f'{program}-server', program, *command, host=host, options=options)
-        wait_until(lambda: server.has_ended() or self.listens(port, self.segment(host)), LIMIT_S,
+        wait_until(lambda: server.has_ended() or has_listener(self.segment(host), port), LIMIT_S,
                    f'{program} listens')
         return server
 

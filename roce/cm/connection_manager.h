@@ -28,7 +28,9 @@ class Resolver;
 /// of any standard peer and resolves services of UD, by messages over queue pair 1. It moves queue
 /// pairs through their states as librdmacm does. It does no I/O and reads no clock: the application
 /// calls poll() after the engine has been served, and poll_event() for what happened. Belongs to
-/// the engine's thread. Calls do not wait; what comes of them is an event.
+/// the engine's thread. Calls do not wait; what comes of them is an event. What they ask of a peer
+/// is repeated after times that count from the last poll(): who has not polled for long, or not
+/// yet, does so before the call.
 ///
 /// This class leads calls and messages to its parts: ActiveSide and PassiveSide connect, Release
 /// ends connections, Connections has what they share, and Resolver serves datagrams.

@@ -10,6 +10,7 @@ import time
 import unittest
 
 from pairs import PairTest
+import support
 from lab.pairs import free_port
 from support import wait_until
 from testing.segment_ports import has_listener
@@ -21,6 +22,8 @@ MTU = 4200
 PORTS = random.Random()
 LIMIT_S = 60
 UDADDY_PORT, RCOPY_PORT = 7174, 7427
+CM_REQ = b'\x00\x10'  # the attribute of a ConnectRequest
+RESPONSE_TIMEOUT_S = 4.3  # 4.096 us * 2^20
 
 
 def some_port():
@@ -211,6 +214,27 @@ class OneHost(RdmaCmTest):
                 self.assertNotEqual(client.wait(LIMIT_S), 0)
                 self.assertIn(refusal, client.output() + client.messages())
                 self.assertLess(time.monotonic() - begin, 10)
+
+    def test_a_request_is_repeated_in_its_time_only(self):
+        """Also where nothing has been asked for longer than an answer may take."""
+        script = ('import time\n'
+                  'from pyverbs import cm_enums, enums\n'
+                  'from pyverbs.cmid import CMID, AddrInfo\n'
+                  'from pyverbs.pyverbs_error import PyverbsRDMAError\n'
+                  'from pyverbs.qp import QPCap, QPInitAttr\n'
+                  f'to = AddrInfo(dst="127.0.0.1", dst_service="{some_port()}",\n'
+                  '              port_space=cm_enums.RDMA_PS_TCP)\n'
+                  'cm = CMID(creator=to, qp_init_attr=QPInitAttr(qp_type=enums.IBV_QPT_RC,\n'
+                  '                                              cap=QPCap(max_recv_wr=1)))\n'
+                  f'time.sleep({RESPONSE_TIMEOUT_S + 1})\n'
+                  'try: cm.connect()\n'
+                  'except PyverbsRDMAError as error: print(error)\n')
+        capture = self.segment() / 'cm.pcapng'
+        self.succeeds(self.start_verbs('python', '/usr/bin/python3', '-c', script, options=('--pcap', capture)),
+                      'refused')
+        requests = [packet for packet in support.roce_packets(capture)
+                    if packet.dqpn == 1 and packet.payload_bytes()[16:18] == CM_REQ]
+        self.assertEqual(len(requests), 2)  # on its way out and in, as nobody else is there
 
     def test_no_way_there(self):
         client = self.start_verbs('client', 'ucmatose', '-s', '203.0.113.77', '-p', some_port())

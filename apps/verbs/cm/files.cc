@@ -111,6 +111,8 @@ int carry_out(int fd, std::span<const std::byte> bytes) {
   Channel* channel = channel_of(fd);
   if (channel == nullptr) return -1;
   const Section section(*cm_process.node);
+  // What the command asks of a peer waits for its answer from now on.
+  cm_process.agent->poll(cm_process.node->clock().now_ns());
   const int error = execute(*cm_process.agent, *channel, fd, bytes);
   if (error == EAGAIN) {
     cm_process.node->progress().on_armed();

@@ -12,6 +12,15 @@ using wire::cm::AboutMessage;
 using wire::cm::RejectReason;
 using wire::cm::TransportService;
 
+namespace {
+
+TransportService transport_of(QpType type) {
+  if (is_xrc(type)) return TransportService::extended;
+  return type == QpType::uc ? TransportService::uc : TransportService::rc;
+}
+
+}  // namespace
+
 std::uint32_t ActiveSide::mtu_of(const ConnectParameters& parameters) const {
   return parameters.path_mtu == 0 ? parts_.engine.max_path_mtu() : parameters.path_mtu;
 }
@@ -35,7 +44,7 @@ Expected<Connection*> ActiveSide::connect(QueuePair& qp, const ConnectParameters
 Expected<Connection*> ActiveSide::connect(const ExternalQp& qp,
                                           const ConnectParameters& parameters) {
   ROCKHOPPER_TRY(check(parameters));
-  ROCKHOPPER_TRY(Connections::check_external(qp));
+  ROCKHOPPER_TRY(Connections::check_external(qp, QpType::xrc_send));
   ROCKHOPPER_TRY([[maybe_unused]] const auto pkey, parts_.engine.valid_pkey(parameters.pkey_index));
   return start(qp, false, parameters);
 }
@@ -46,7 +55,7 @@ Expected<Connection*> ActiveSide::start(const ExternalQp& qp, bool moves,
     return fail(ErrorCode::exhausted, "all {} connections are in use", parts_.table.size());
   }
   ManagedConnection& connection = connections_.make(true);
-  connection.transport_ = qp.type == QpType::uc ? TransportService::uc : TransportService::rc;
+  connection.qp_type_ = qp.type;
   connection.path_ = {parameters.path, parameters.pkey_index};
   connection.service_id_ = parameters.service_id;
   connection.transaction_id = parts_.config.random->next();
@@ -65,29 +74,31 @@ Expected<Connection*> ActiveSide::start(const ExternalQp& qp, bool moves,
 void ActiveSide::send_req(ManagedConnection& connection,
                           std::span<const std::uint8_t> private_data) {
   const MadPath& path = connection.path_;
-  wire::cm::Req req{.local_communication_id = connection.local_id_,
-                    .service_id = connection.service_id_,
-                    .local_ca_guid = parts_.messenger.ca_guid(),
-                    .local_qpn = connection.local_qpn_,
-                    .responder_resources = connection.qp.responder_resources,
-                    .initiator_depth = connection.qp.initiator_depth,
-                    .remote_cm_response_timeout = parts_.config.response_timeout,
-                    .transport_service = connection.transport_,
-                    .starting_psn = connection.receive_psn,
-                    .local_cm_response_timeout = parts_.config.response_timeout,
-                    .retry_count = connection.qp.retry_cnt,
-                    .pkey = *parts_.engine.query_pkey(path.pkey_index),
-                    .path_mtu_code = wire::cm::mtu_code(bytes(connection.path_mtu_)),
-                    .rnr_retry_count = connection.qp.rnr_retry,
-                    .max_cm_retries = parts_.config.max_retries,
-                    .srq = connection.has_srq,
-                    .primary_local_gid = path.source.bytes,
-                    .primary_remote_gid = path.destination.bytes,
-                    .primary_flow_label = path.flow_label,
-                    .primary_traffic_class = path.traffic_class,
-                    .primary_hop_limit = path.hop_limit,
-                    .primary_sl = path.service_level,
-                    .primary_local_ack_timeout = connection.qp.ack_timeout};
+  wire::cm::Req req{
+      .local_communication_id = connection.local_id_,
+      .service_id = connection.service_id_,
+      .local_ca_guid = parts_.messenger.ca_guid(),
+      .local_qpn = connection.local_qpn_,
+      .responder_resources = connection.qp.responder_resources,
+      .initiator_depth = connection.qp.initiator_depth,
+      .remote_cm_response_timeout = parts_.config.response_timeout,
+      .transport_service = transport_of(connection.qp_type_),
+      .starting_psn = connection.receive_psn,
+      .local_cm_response_timeout = parts_.config.response_timeout,
+      .retry_count = connection.qp.retry_cnt,
+      .pkey = *parts_.engine.query_pkey(path.pkey_index),
+      .path_mtu_code = wire::cm::mtu_code(bytes(connection.path_mtu_)),
+      .rnr_retry_count = connection.qp.rnr_retry,
+      .max_cm_retries = parts_.config.max_retries,
+      .srq = connection.has_srq,
+      .extended_transport = is_xrc(connection.qp_type_) ? wire::cm::kExtendedXrc : std::uint8_t{0},
+      .primary_local_gid = path.source.bytes,
+      .primary_remote_gid = path.destination.bytes,
+      .primary_flow_label = path.flow_label,
+      .primary_traffic_class = path.traffic_class,
+      .primary_hop_limit = path.hop_limit,
+      .primary_sl = path.service_level,
+      .primary_local_ack_timeout = connection.qp.ack_timeout};
   set_private_data(req, private_data);
   if (connection.offer != kNoCapabilities) {
     CapabilityBlock{.bits = connection.offer}.emit(req.private_data);
@@ -155,15 +166,16 @@ void ActiveSide::on_repeated_rep(const ManagedConnection& connection) {
 
 std::optional<RejectReason> ActiveSide::take_reply(ManagedConnection& connection,
                                                    const wire::cm::Rep& rep) {
-  if (!is_peer_qpn(rep.local_qpn)) return RejectReason::unsupported_request;
+  const wire::Qpn number = is_xrc(connection.qp_type_) ? rep.local_eecn : rep.local_qpn;
+  if (!is_peer_qpn(number)) return RejectReason::unsupported_request;
   ManagedConnection* old =
-      parts_.table.find_by_remote_qpn({connection.path_.destination, rep.local_qpn.value});
+      parts_.table.find_by_remote_qpn({connection.path_.destination, number.value});
   if (old != nullptr) {
     connections_.end_stale(*old);
     return RejectReason::stale_connection;
   }
   connection.remote_id = rep.local_communication_id;
-  connection.remote_qpn_ = rep.local_qpn;
+  connection.remote_qpn_ = number;
   connection.send_psn = rep.starting_psn;
   connection.peer_ = {.responder_resources = rep.responder_resources,
                       .initiator_depth = rep.initiator_depth,

@@ -48,7 +48,7 @@ struct QpParameters {
 /// A queue pair that the application moves through its states itself, with the attributes that the
 /// manager says. It may be of another engine.
 struct ExternalQp {
-  QpType type = QpType::rc;  ///< or uc
+  QpType type = QpType::rc;  ///< or uc; xrc_send to connect(), xrc_recv to accept()
   wire::Qpn number{};
   bool has_srq = false;
 };
@@ -97,7 +97,8 @@ class Connection {
   [[nodiscard]] const PeerParameters& peer() const { return peer_; }
   /// What both ends have offered. Known from the events connect_request and established on.
   [[nodiscard]] Capabilities agreed() const { return agreed_; }
-  [[nodiscard]] bool is_uc() const { return transport_ == wire::cm::TransportService::uc; }
+  /// Of this end's queue pair: rc, uc, xrc_send of an active and xrc_recv of a passive end.
+  [[nodiscard]] QpType qp_type() const { return qp_type_; }
 
   /// The application's; the manager does not look at it.
   std::uint64_t context = 0;
@@ -109,7 +110,7 @@ class Connection {
   const std::uint32_t local_id_;
   const bool active_;
   State state_ = State::req_sent;
-  wire::cm::TransportService transport_ = wire::cm::TransportService::rc;
+  QpType qp_type_ = QpType::rc;
   PathMtu path_mtu_ = PathMtu::mtu_1024;
   MadPath path_;
   std::uint64_t service_id_ = 0;

@@ -61,7 +61,7 @@ Expected<void> Connections::to_rts(QueuePair& qp, const ManagedConnection& conne
     return fail(ErrorCode::invalid_state, "the queue pair is no longer in INIT, but in {}",
                 to_string(qp.state()));
   }
-  if (!connection.is_uc()) {
+  if (connection.qp_type_ != QpType::uc) {
     RecoveryConfig recovery = qp.loss_recovery();
     recovery.algorithm = (connection.agreed_ & kCapabilitySelectiveRepeat) != 0
                              ? RecoveryAlgorithm::selective_repeat
@@ -71,8 +71,8 @@ Expected<void> Connections::to_rts(QueuePair& qp, const ManagedConnection& conne
   return qp.bring_up(attributes(connection), QpState::rts);
 }
 
-Expected<void> Connections::check_external(const ExternalQp& qp) {
-  if (qp.type != QpType::rc && qp.type != QpType::uc) {
+Expected<void> Connections::check_external(const ExternalQp& qp, QpType xrc_end) {
+  if (qp.type != QpType::rc && qp.type != QpType::uc && qp.type != xrc_end) {
     return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
                 to_string(qp.type));
   }

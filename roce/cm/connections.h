@@ -29,7 +29,7 @@ class Connections final : private ConnectionTimers {
   [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters,
                                        std::uint16_t pkey_index) const;
   /// Whether it can be connected.
-  [[nodiscard]] static Expected<void> check_external(const ExternalQp& qp);
+  [[nodiscard]] static Expected<void> check_external(const ExternalQp& qp, QpType xrc_end);
   /// What the queue pair is to have on its way to RTS. Requires that the peer's is known.
   [[nodiscard]] static QpAttributes attributes(const ManagedConnection& connection);
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const ManagedConnection& connection);

@@ -33,10 +33,10 @@ struct ManagedConnection final : Connection {
   using Connection::path_;
   using Connection::path_mtu_;
   using Connection::peer_;
+  using Connection::qp_type_;
   using Connection::remote_qpn_;
   using Connection::service_id_;
   using Connection::state_;
-  using Connection::transport_;
 
   ConnectionTimers& timers;
   bool is_released = false;  ///< the application wants nothing more of it

@@ -39,6 +39,9 @@ struct ConnectionManagerConfig {
   std::uint8_t max_retries = 15;       ///< 0 to 15
   /// What a MRA asks a peer to wait for an application that has not decided yet.
   std::uint8_t service_timeout = 20;  ///< 0 to 31
+  /// Requests of extended reliable connections become events too, to be accepted with an
+  /// ExternalQp.
+  bool accepts_xrc = false;
 };
 
 }  // namespace rockhopper::roce::cm

@@ -12,6 +12,26 @@ using wire::cm::AboutMessage;
 using wire::cm::RejectReason;
 using wire::cm::TransportService;
 
+namespace {
+
+/// Of the queue pair that a request is for.
+std::optional<QpType> requested_type(const wire::cm::Req& req) {
+  switch (req.transport_service) {
+    case TransportService::rc:
+      return QpType::rc;
+    case TransportService::uc:
+      return QpType::uc;
+    case TransportService::extended:
+      if (req.extended_transport == wire::cm::kExtendedXrc) return QpType::xrc_recv;
+      break;
+    case TransportService::rd:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void PassiveSide::on_req(const ReceivedMad& mad, std::uint64_t transaction_id,
                          const wire::cm::Req& req) {
   // On RoCE the GIDs are the addresses: nobody asks in another's name.
@@ -53,7 +73,7 @@ void PassiveSide::make(const ReceivedMad& mad, std::uint64_t transaction_id,
                        const wire::cm::Req& req) {
   ManagedConnection& connection = connections_.make(false);
   connection.state_ = State::req_rcvd;
-  connection.transport_ = req.transport_service;
+  connection.qp_type_ = *requested_type(req);
   connection.path_mtu_ = static_cast<PathMtu>(wire::cm::mtu_bytes(req.path_mtu_code));
   connection.path_ = path_of(mad, req);
   connection.service_id_ = req.service_id;
@@ -113,8 +133,8 @@ MadPath PassiveSide::path_of(const ReceivedMad& mad, const wire::cm::Req& req) c
 std::optional<PassiveSide::Refusal> PassiveSide::refusal(const ReceivedMad& mad,
                                                          const wire::cm::Req& req) const {
   if (!parts_.listeners.has(req.service_id)) return Refusal{RejectReason::invalid_service_id};
-  if (req.transport_service != TransportService::rc &&
-      req.transport_service != TransportService::uc) {
+  const auto type = requested_type(req);
+  if (!type || (is_xrc(*type) && !parts_.config.accepts_xrc)) {
     return Refusal{RejectReason::invalid_transport_service_type};
   }
   const std::uint32_t mtu = wire::cm::mtu_bytes(req.path_mtu_code);
@@ -173,9 +193,9 @@ Expected<void> PassiveSide::check_answer(const ManagedConnection& connection, Qp
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  if ((type == QpType::uc) != connection.is_uc()) {
-    return fail(ErrorCode::invalid_argument, "the peer's queue pair is one of {}, ours of {}",
-                connection.is_uc() ? "UC" : "RC", to_string(type));
+  if (type != connection.qp_type_) {
+    return fail(ErrorCode::invalid_argument, "the request is for a queue pair of {}, not of {}",
+                to_string(connection.qp_type_), to_string(type));
   }
   return check_private_data<wire::cm::Rep>(
       private_data, connection.offer != kNoCapabilities ? CapabilityBlock::kSize : 0);
@@ -214,7 +234,7 @@ Expected<void> PassiveSide::accept(ManagedConnection& connection, const External
                                    const QpParameters& parameters,
                                    std::span<const std::uint8_t> private_data) {
   ROCKHOPPER_TRY(check_answer(connection, qp.type, private_data));
-  ROCKHOPPER_TRY(Connections::check_external(qp));
+  ROCKHOPPER_TRY(Connections::check_external(qp, QpType::xrc_recv));
   set_parameters(connection, parameters);
   connection.has_external_qp = true;
   connection.has_srq = qp.has_srq;
@@ -228,9 +248,11 @@ void PassiveSide::send_rep(ManagedConnection& connection, std::uint8_t rnr_retry
   parts_.listeners.leave(connection.place, connection.service_id_);
   connection.state_ = State::rep_sent;
   constexpr std::uint8_t kTargetAckDelay = 10;  // 4 ms: an lcore may be shared
+  const bool extended = is_xrc(connection.qp_type_);
   wire::cm::Rep rep{.local_communication_id = connection.local_id_,
                     .remote_communication_id = connection.remote_id,
-                    .local_qpn = connection.local_qpn_,
+                    .local_qpn = extended ? wire::Qpn{} : connection.local_qpn_,
+                    .local_eecn = extended ? connection.local_qpn_ : wire::Qpn{},
                     .starting_psn = connection.receive_psn,
                     .responder_resources = connection.qp.responder_resources,
                     .initiator_depth = std::min(connection.qp.initiator_depth,
@@ -238,7 +260,7 @@ void PassiveSide::send_rep(ManagedConnection& connection, std::uint8_t rnr_retry
                     .target_ack_delay = kTargetAckDelay,
                     .failover_accepted = 0,
                     .rnr_retry_count = rnr_retry,
-                    .srq = connection.has_srq,
+                    .srq = extended || connection.has_srq,
                     .local_ca_guid = parts_.messenger.ca_guid()};
   set_private_data(rep, private_data);
   if (connection.offer != kNoCapabilities) {

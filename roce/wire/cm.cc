@@ -173,6 +173,7 @@ Rep Rep::parse(Body body) {
   rep.remote_communication_id = load_be32(&body[4]);
   rep.local_qkey = load_be32(&body[8]);
   rep.local_qpn = Qpn{load_be24(&body[12])};
+  rep.local_eecn = Qpn{load_be24(&body[16])};
   rep.starting_psn = Psn::make(load_be24(&body[20]));
   rep.responder_resources = body[24];
   rep.initiator_depth = body[25];
@@ -192,6 +193,7 @@ void Rep::emit(MutableBody body) const {
   store_be32(&body[4], remote_communication_id);
   store_be32(&body[8], local_qkey);
   store_be24(&body[12], local_qpn.value);
+  store_be24(&body[16], local_eecn.value);
   store_be24(&body[20], starting_psn.value);
   body[24] = responder_resources;
   body[25] = initiator_depth;

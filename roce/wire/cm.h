@@ -89,6 +89,8 @@ enum class SidrStatus : std::uint8_t {
 
 /// Transport service type of a REQ.
 enum class TransportService : std::uint8_t { rc = 0, uc = 1, rd = 2, extended = 3 };
+/// Extended transport type of a REQ of TransportService::extended: XRC (annex A14).
+inline constexpr std::uint8_t kExtendedXrc = 1;
 
 /// A path MTU as REQ codes it: 256 bytes = 1 to 4096 = 5; 0 for what is no path MTU.
 [[nodiscard]] std::uint8_t mtu_code(std::uint32_t bytes);
@@ -183,6 +185,7 @@ struct Rep {
   std::uint32_t remote_communication_id = 0;
   std::uint32_t local_qkey = 0;
   Qpn local_qpn{};
+  Qpn local_eecn{};    ///< in its place: of the target of an extended reliable connection
   Psn starting_psn{};  ///< the receiver's first: the sender expects it
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;

@@ -19,6 +19,7 @@ Expected<std::unique_ptr<Agent>> Agent::create(Node& node, const DeviceName& dev
   roce::cm::ConnectionManagerConfig config;
   config.engine = &node.engine();
   config.random = &agent->random_;
+  config.accepts_xrc = true;
   config.id_prefix = id_prefix(node.membership().slot());
   ROCKHOPPER_TRY(agent->manager_, roce::cm::ConnectionManager::create(config));
   node.set_service(agent.get());
@@ -82,7 +83,10 @@ int Agent::create_id(Channel& channel, const rdma_ucm_create_id& command,
       type = IBV_QPT_UD;
       break;
     case PortSpace::ib:
-      if (type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD) break;
+      if (type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
+          type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV) {
+        break;
+      }
       return EINVAL;
     default:
       return EINVAL;

@@ -65,7 +65,7 @@ QpParameters parameters_of(const Identifier& identifier, const rdma_ucm_conn_par
 }
 
 roce::cm::ExternalQp queue_pair_of(const Identifier& identifier, const rdma_ucm_conn_param& given) {
-  return {.type = identifier.qp_type == IBV_QPT_UC ? roce::QpType::uc : roce::QpType::rc,
+  return {.type = static_cast<roce::QpType>(identifier.qp_type),
           .number = {given.qp_num & 0xffffff},
           .has_srq = given.srq != 0};
 }

@@ -11,6 +11,8 @@
 namespace rockhopper::verbs::cm {
 namespace {
 
+using roce::QpType;
+
 void set_init(ib_uverbs_qp_attr& to, const Identifier& identifier) {
   to.qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   to.port_num = kPort;
@@ -27,23 +29,25 @@ void set_init(ib_uverbs_qp_attr& to, const Identifier& identifier) {
   }
 }
 
-void set_rtr(ib_uverbs_qp_attr& to, const roce::QpAttributes& from, bool is_reliable) {
+void set_rtr(ib_uverbs_qp_attr& to, const roce::QpAttributes& from, roce::QpType type) {
   to.qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   to.path_mtu = wire::cm::mtu_code(roce::bytes(from.path_mtu));
   to.dest_qp_num = from.dest_qp_num.value;
   to.rq_psn = from.rq_psn.value;
-  if (!is_reliable) return;
+  if (type != QpType::rc && type != QpType::xrc_recv) return;
   to.qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   to.max_dest_rd_atomic = from.max_dest_rd_atomic;
   to.min_rnr_timer = from.min_rnr_timer;
 }
 
-void set_rts(ib_uverbs_qp_attr& to, const roce::QpAttributes& from, bool is_reliable) {
+void set_rts(ib_uverbs_qp_attr& to, const roce::QpAttributes& from, roce::QpType type) {
   to.qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   to.sq_psn = from.sq_psn.value;
-  if (!is_reliable) return;
-  to.qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  if (type == QpType::uc) return;
+  to.qp_attr_mask |= IBV_QP_TIMEOUT;
   to.timeout = from.timeout;
+  if (type == QpType::xrc_recv) return;
+  to.qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   to.retry_cnt = from.retry_cnt;
   to.rnr_retry = from.rnr_retry;
   to.max_rd_atomic = from.max_rd_atomic;
@@ -63,14 +67,14 @@ int Agent::init_qp_attr(const Identifier& identifier, std::uint32_t state,
   if (identifier.connection == nullptr) return EINVAL;
   const auto attributes = roce::cm::ConnectionManager::qp_attributes(*identifier.connection);
   if (!attributes) return EINVAL;
-  const bool is_reliable = !identifier.connection->is_uc();
+  const QpType type = identifier.connection->qp_type();
   if (state == IBV_QPS_RTR) {
-    set_rtr(response, *attributes, is_reliable);
+    set_rtr(response, *attributes, type);
     response.ah_attr = attributes_of(attributes->ah_attr);
     return 0;
   }
   if (state != IBV_QPS_RTS) return EINVAL;
-  set_rts(response, *attributes, is_reliable);
+  set_rts(response, *attributes, type);
   return 0;
 }
 

@@ -93,8 +93,10 @@ void Agent::on_request(const roce::cm::Event& event) {
   IpServiceHeader header;
   Identifier* listener = listener_of(event, header);
   if (listener == nullptr) return refuse(event, RejectReason::invalid_service_id);
+  const bool fits = event.connection == nullptr ||
+                    static_cast<std::uint8_t>(event.connection->qp_type()) == listener->qp_type;
   const bool has_room = listener->backlog > 0 && identifiers_.size() < kHandlesMax;
-  if (!has_room) return refuse(event, RejectReason::consumer);
+  if (!fits || !has_room) return refuse(event, RejectReason::consumer);
   --listener->backlog;
   Identifier& made = make_identifier(*listener->channel);
   made.space = listener->space;

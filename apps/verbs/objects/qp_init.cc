@@ -91,7 +91,10 @@ roce::QpInit engine_init(const ibv_qp_init_attr_ex& init, const Parts& parts) {
   to.max_send_sge = std::max(sends ? cap.max_send_sge : 1u, 1u);
   to.max_recv_wr = receives ? cap.max_recv_wr : 0;
   to.max_recv_sge = std::max(receives ? cap.max_recv_sge : 1u, 1u);
-  to.max_inline_data = sends ? cap.max_inline_data : 0;
+  // Where there is room for elements there is for data, as with Soft-RoCE and RNICs: programs send
+  // a few bytes inline without having asked for it.
+  const std::uint32_t room = to.max_send_sge * sizeof(ibv_sge);
+  to.max_inline_data = sends ? std::max(cap.max_inline_data, room) : 0;
   if (has(init, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
       (init.send_ops_flags & kQpExWithAtomicWrite) != 0) {
     to.max_inline_data = std::max<std::uint32_t>(to.max_inline_data, sizeof(std::uint64_t));

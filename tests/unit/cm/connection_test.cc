@@ -52,7 +52,7 @@ TEST_P(CmConnection, BothQueuePairsAgree) {
   pair.passive = await(1, EventType::connect_request).connection;
   EXPECT_EQ(pair.passive->state(), State::req_rcvd);
   EXPECT_FALSE(pair.passive->is_active());
-  EXPECT_EQ(pair.passive->is_uc(), type() == QpType::uc);
+  EXPECT_EQ(pair.passive->qp_type(), type());
   EXPECT_EQ(pair.passive->service_id(), kService);
   must(manager(1).accept(*pair.passive, *pair.passive_qp,
                          {.access_flags = kAccessRemoteRead,

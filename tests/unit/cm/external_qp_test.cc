@@ -97,6 +97,29 @@ TEST_F(ExternalQueuePair, BothEndsAreMovedByTheirApplications) {
   }
 }
 
+// Annex A14: the REQ has the extended transport type 1, and the target is in the EECN of the REP.
+TEST_F(ExternalQueuePair, AnExtendedReliableConnectionHasAnInitiatorAndATarget) {
+  sim::CmNetworkConfig config;
+  config.managers[1].accepts_xrc = true;
+  start(config);
+  constexpr ExternalQp kInitiator{.type = QpType::xrc_send, .number = wire::Qpn{0x123}};
+  constexpr ExternalQp kTarget{.type = QpType::xrc_recv, .number = wire::Qpn{0x456}};
+  EXPECT_FALSE(manager(0).connect(kTarget, {.path = net().path(1)}));
+  Connection* active = connect_external(kInitiator, {});
+  Connection* passive = await(1, EventType::connect_request).connection;
+  EXPECT_EQ(active->qp_type(), QpType::xrc_send);
+  EXPECT_EQ(passive->qp_type(), QpType::xrc_recv);
+  EXPECT_EQ(passive->remote_qpn(), kInitiator.number);
+  const ExternalQp other{.type = QpType::rc, .number = kTarget.number};
+  EXPECT_FALSE(manager(1).accept(*passive, other, {}));
+  must(manager(1).accept(*passive, kTarget, {}));
+  await(0, EventType::connect_response);
+  EXPECT_EQ(active->remote_qpn(), kTarget.number);
+  EXPECT_TRUE(active->peer().has_srq);
+  must(manager(0).confirm(*active));
+  await(1, EventType::established);
+}
+
 TEST_F(ExternalQueuePair, EachEndIsToldOfTheOther) {
   start();
   const Ends ends = reply(

@@ -115,6 +115,11 @@ TEST_F(CmHostile, RequestsThatCannotBeServed) {
        R::invalid_transport_service_type},
       {[](auto& req) { req.transport_service = wire::cm::TransportService::extended; },
        R::invalid_transport_service_type},
+      {[](auto& req) {
+         req.transport_service = wire::cm::TransportService::extended;
+         req.extended_transport = wire::cm::kExtendedXrc;
+       },
+       R::invalid_transport_service_type},
       {[](auto& req) { req.pkey = 0x8555; }, R::primary_remote_port_gid},
       {[](auto& req) { req.pkey = 0; }, R::primary_remote_port_gid},
       {[](auto& req) { req.path_mtu_code = 0; }, R::invalid_path_mtu},

@@ -174,6 +174,7 @@ TEST(CmLayout, Rep_IBTA_12_6_8) {
                     .remote_communication_id = 0xb1b2b3b4,
                     .local_qkey = 0x01234567,
                     .local_qpn = Qpn{0xfedcba},
+                    .local_eecn = Qpn{0x13579b},
                     .starting_psn = Psn::make(0x000001),
                     .responder_resources = 7,
                     .initiator_depth = 9,
@@ -187,6 +188,7 @@ TEST(CmLayout, Rep_IBTA_12_6_8) {
                 body({{0, {0xa1, 0xa2, 0xa3, 0xa4, 0xb1, 0xb2, 0xb3, 0xb4}},
                       {8, {0x01, 0x23, 0x45, 0x67}},
                       {12, {0xfe, 0xdc, 0xba}},
+                      {16, {0x13, 0x57, 0x9b}},
                       {20, {0x00, 0x00, 0x01}},
                       {24, {7, 9, 15 << 3 | 1 << 1 | 1, 3 << 5 | 1 << 4}},
                       {28, {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77}},
@@ -265,6 +267,7 @@ TEST(CmReservedBits, AreSentAsZero) {
   EXPECT_EQ(fields_of_all_ones<Rej>(),
             body({fill(0, 8, 0xff), {8, {0xc0, 0xfe}}, fill(10, 222, 0xff)}));
   EXPECT_EQ(fields_of_all_ones<Rep>(), body({fill(0, 15, 0xff),
+                                             fill(16, 3, 0xff),
                                              fill(20, 3, 0xff),
                                              {24, {0xff, 0xff, 0xff, 0xf0}},
                                              fill(28, 204, 0xff)}));

@@ -316,7 +316,8 @@ void CmRun::decide(std::size_t index) {
     if (rng_.chance(50)) release(end);
     return;
   }
-  end.qp = &net_.make_qp(end.node, end.connection->is_uc() ? QpType::uc : QpType::rc);
+  end.qp =
+      &net_.make_qp(end.node, end.connection->qp_type() == QpType::uc ? QpType::uc : QpType::rc);
   const auto accepted = manager.accept(*end.connection, *end.qp, {});
   if (accepted.has_value() != waits) {
     fail(accepted ? "accept() in another state" : accepted.error().message);

@@ -6,6 +6,7 @@ over --uplink udp."""
 
 import pathlib
 import random
+import subprocess
 import time
 import unittest
 
@@ -185,6 +186,54 @@ class OneHost(RdmaCmTest):
                                           '--rw=write')
                 self.succeeds(client, 'err= 0')
                 self.succeeds(server, 'err= 0')
+
+    def test_fio_verifies(self):
+        port = some_port()
+        common = ('--name=job', '--ioengine=rdma', f'--port={port}', '--bs=64k', '--size=4m')
+        server = self.start_listener('fio', *common, '--rw=read', '--iodepth=64', port=port)
+        client = self.start_verbs('fio-client', 'fio', *common, '--hostname=127.0.0.1', '--verb=write', '--rw=write',
+                                  '--verify=crc32c')
+        self.succeeds(client, 'err= 0')
+        self.succeeds(server, 'err= 0')
+
+    def test_sockets_of_other_programs(self):
+        """librspreload makes a program's TCP sockets rsockets."""
+        library = next(pathlib.Path('/usr/lib').glob('*/rsocket/librspreload.so'), None)
+        if library is None:
+            self.skipTest('librspreload is not installed')
+        copy = self.segment() / 'copy'
+        for server, client in (
+                (f'exec nc.traditional -l -p {{port}} > {copy}', 'exec nc.traditional -q 1 127.0.0.1 {port} < /bin/bash'),
+                ('exec iperf -s -p {port} -P 1', 'exec iperf -c 127.0.0.1 -p {port} -n 50M')):
+            with self.subTest(client=client):
+                port = some_port()
+                self.need(client.split()[1])
+                run = ('sh', '-c', f'export LD_PRELOAD="$LD_PRELOAD:{library}"; eval "$0"')
+                first = self.start_listener(*run, server.format(port=port), port=port)
+                second = self.start_verbs('client', *run, client.format(port=port))
+                self.succeeds(second)
+                self.succeeds(first)
+        self.assertEqual(copy.read_bytes(), pathlib.Path('/bin/bash').read_bytes())
+
+    def test_dapl(self):
+        """By librdmacm, and by sockets."""
+        self.need('dtest')
+        own = self.own_address()
+        interface = next(line.split()[1] for line in subprocess.run(
+            ['ip', '-oneline', 'address'], capture_output=True, text=True, check=True).stdout.splitlines()
+            if f' {own}/' in line)
+        registry = self.segment() / 'dat.conf'
+        registry.write_text(f'cma u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "{interface} 0" ""\n'
+                            'scm u2.0 nonthreadsafe default libdaploscm.so.2 dapl.2.0 "rh0 1" ""\n')
+        for provider in ('cma', 'scm'):
+            with self.subTest(provider=provider):
+                run = ('env', f'DAT_OVERRIDE={registry}', 'stdbuf', '-oL', 'dtest', '-P', provider)
+                server = self.start_verbs(f'{provider}-server', *run)
+                wait_until(lambda: server.has_ended() or 'waiting for client' in server.output().lower(), LIMIT_S,
+                           'dtest listens')
+                client = self.start_verbs(f'{provider}-client', *run, '-h', own)
+                for process in (client, server):
+                    self.succeeds(process, 'PASSED')
 
     def test_qperf(self):
         self.need('qperf')

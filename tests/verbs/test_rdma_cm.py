@@ -12,7 +12,7 @@ import unittest
 
 from pairs import PairTest
 import support
-from lab.pairs import free_port
+from lab.pairs import free_port, has_port
 from support import wait_until
 from testing.segment_ports import has_listener
 from verbs_support import SANITIZER, SOAK
@@ -149,6 +149,17 @@ class OneHost(RdmaCmTest):
                 client = self.start_verbs('client', program, '-s', '127.0.0.1', *common)
                 for process in (client, server):
                     self.succeeds(process, 'custom')
+
+    def test_udpong(self):
+        """Its server, which goes on for ever, also has a UDP socket of the kernel, and takes ::1 by itself."""
+        self.need('udpong')
+        for address, transfers in (('127.0.0.1', 'b'), (self.own_address(), 'n')):
+            with self.subTest(address=address):
+                port = some_port()
+                common = ('-p', port, '-S', 1000, '-C', 100, '-T', transfers)
+                server = self.start_verbs('server', 'udpong', '-b', address, *common)
+                wait_until(lambda: server.has_ended() or has_port(address, port), LIMIT_S, 'udpong listens')
+                self.succeeds(self.start_verbs('client', 'udpong', '-s', address, *common), 'custom')
 
     def test_rcopy(self):
         """Its server goes on for ever."""

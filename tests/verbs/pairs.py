@@ -16,6 +16,10 @@ from verbs_support import (  # noqa: E402
     ENGINE, RH_RUN, SANITIZER_OPTIONS, as_ordinary_user, clean_environment, instrumented, own_folder)
 
 
+# What the program prints is in its output at once, and not only at its end.
+LINE_BY_LINE = ('stdbuf', '-oL')
+
+
 class PairTest(support.ProgramTest):
     """Each test has a segment and a runtime directory of its own, and runs as an ordinary user."""
 
@@ -58,11 +62,11 @@ class PairTest(support.ProgramTest):
         return server
 
     def start_pair(self, program, *options, server=(), client=(), port_option='-p', runs=((), ()),
-                   hosts=(None, None), to='localhost'):
+                   hosts=(None, None), to='localhost', by=()):
         """A server and a client that connects to it by TCP; `runs` are options of rh-run for each,
-        `to` is what the client calls the server's host."""
+        `to` is what the client calls the server's host, `by` is a command that runs the program."""
         port = free_port()
-        common = (program, port_option, port, *options)
+        common = (*by, program, port_option, port, *options)
         server_process = self.start_listening(port, *common, *server, options=runs[0], host=hosts[0])
         client_process = self.start_verbs(f'{program}-client', *common, *client, to, options=runs[1],
                                           host=hosts[1])

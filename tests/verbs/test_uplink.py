@@ -10,7 +10,7 @@ import socket
 import subprocess
 import unittest
 
-from pairs import PairTest
+from pairs import LINE_BY_LINE, PairTest
 import support
 from lab.pairs import free_port, has_port
 from support import LIMIT_S, wait_until
@@ -62,7 +62,7 @@ class OneMachine(UplinkTest):
 
     def begun_pair(self, iterations):
         """Both have each other's address."""
-        pair = self.start_pair('ibv_rc_pingpong', '-c', '-g', 0, '-n', iterations)
+        pair = self.start_pair('ibv_rc_pingpong', '-c', '-g', 0, '-n', iterations, by=LINE_BY_LINE)
         wait_until(lambda: 'remote address' in pair[1].output() or pair[1].has_ended(), LIMIT_S, 'the pair has begun')
         return pair
 

@@ -12,6 +12,7 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
+#include "apps/node/segment_management.h"
 #include "stack/mbuf_read.h"
 #include "stack/neighbour_discovery.h"
 #include "stack/roce_locator.h"
@@ -46,7 +47,7 @@ bool is_for_all(const rte_mbuf* packet, rte_be16_t ether_type) {
   }
   if (ether_type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) return false;
   const auto type = icmp_type(packet, &rte_ipv6_hdr::proto, IPPROTO_ICMPV6);
-  return type == stack::kNeighbourAdvertisement || type == kIcmpv6PacketTooBig;
+  return type && (*type == stack::kNeighbourAdvertisement || *type == kIcmpv6PacketTooBig);
 }
 
 /// One more owner of the packet.
@@ -63,7 +64,7 @@ Expected<std::unique_ptr<SegmentGateway>> SegmentGateway::open(const SegmentGate
   ROCKHOPPER_TRY(gateway->segment_, SegmentEnd::open({.directory = config.directory,
                                                       .mtu = config.mtu,
                                                       .pool = config.pool,
-                                                      .find_receiver = config.find_receiver,
+                                                      .find_receiver = &find_manager,
                                                       .way_out = stack::segment::WayOut::self,
                                                       .addresses = config.addresses}));
   stack::HostConfig host;

@@ -25,7 +25,6 @@ struct SegmentGatewayConfig {
   std::vector<stack::InterfaceAddress> addresses{};  ///< of the segment; not empty
   std::uint16_t mtu = 1500;     ///< largest IP packet in bytes that leaves and comes
   rte_mempool* pool = nullptr;  ///< for all that leaves; not owned, with room for a frame of `mtu`
-  stack::segment::FindReceiver find_receiver = nullptr;  ///< as SegmentEndConfig's
   std::uint64_t seed = 1;
 };
 

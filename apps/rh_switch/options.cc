@@ -260,6 +260,11 @@ Expected<SegmentSettings> parse_segment(const std::string& text) {
   auto read = stack::split_list(
       std::string_view(text).substr(0, at), [&](std::string_view item) -> Expected<void> {
         ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item));
+        for (const stack::InterfaceAddress& other : segment.addresses) {
+          if (other.address == own.address) {
+            return fail(ErrorCode::invalid_argument, "{} is given twice", own.address.to_string());
+          }
+        }
         segment.addresses.push_back(own);
         return {};
       });

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/verbs/node/management.h"
 #include "stack/device_limits.h"
 #include "stack/memif.h"
 
@@ -81,6 +80,7 @@ Expected<void> SwitchProgram::build() {
   for (std::size_t i = 0; i < options_.ports.size(); ++i) {
     ROCKHOPPER_TRY(open_port(static_cast<PortNumber>(i)));
     const SwitchPort& port = ports_.back();
+    if (port.segment) switch_->fix_station(port.mac(), static_cast<PortNumber>(i));
     const stack::Port* device = port.port.get();  // a segment is always up
     links.push_back({port.link, [device] { return device == nullptr || device->link_up(); }});
   }
@@ -128,7 +128,6 @@ Expected<void> SwitchProgram::open_segment(const PortSettings& settings, SwitchP
                                                      .addresses = settings.segment->addresses,
                                                      .mtu = mtu,
                                                      .pool = pool_.get(),
-                                                     .find_receiver = &verbs::find_manager,
                                                      .seed = *options_.seed}));
   port.link = port.segment.get();
   return {};

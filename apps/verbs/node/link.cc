@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "apps/verbs/node/management.h"
+#include "apps/node/segment_management.h"
 #include "roce/wire/identification.h"
 #include "stack/kernel_addresses.h"
 

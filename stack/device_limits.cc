@@ -104,6 +104,11 @@ Expected<std::string> complete_af_packet(const std::string& devargs, std::uint32
   return devargs;
 }
 
+/// The driver never chains: it wants room for a whole frame of its ring.
+std::uint32_t packet_ring_frame(const std::string& devargs) {
+  return number_of(devargs, "framesz").value_or(2048);
+}
+
 Expected<void> check_kernel_mtu(unsigned if_index, std::uint16_t mtu) {
   ifreq interface = {};
   if (if_indextoname(if_index, interface.ifr_name) == nullptr) return {};
@@ -159,6 +164,13 @@ void clear_dead_sockets(const std::string& devargs) {
   }
 }
 
+std::uint32_t shared_data_room(const std::string& devargs, std::uint16_t mtu) {
+  const std::uint32_t frame = mtu + kFrameOverhead;
+  if (!devargs.starts_with("net_af_packet")) return frame;
+  const auto completed = complete_af_packet(devargs, frame);
+  return completed ? std::max(frame, packet_ring_frame(*completed)) : frame;
+}
+
 Expected<FramePlan> plan_frames(const rte_eth_dev_info& info, const std::string& devargs,
                                 std::uint16_t mtu) {
   const Traits* traits = find_traits(info.driver_name);
@@ -181,8 +193,7 @@ Expected<FramePlan> plan_frames(const rte_eth_dev_info& info, const std::string&
     plan.data_room_min = mtu + kFrameOverhead;  // as no chain must be, see complete_memif()
   }
   if (traits != nullptr && traits->driver == "net_af_packet") {
-    // The driver never chains: it wants room for a whole frame of its ring.
-    plan.data_room_min = number_of(devargs, "framesz").value_or(2048);
+    plan.data_room_min = packet_ring_frame(devargs);
   }
   if (info.if_index > 0) ROCKHOPPER_TRY(check_kernel_mtu(info.if_index, mtu));
   return plan;

@@ -26,6 +26,10 @@ namespace rockhopper::stack {
 /// Then that memory has to be the EAL's.
 [[nodiscard]] bool shares_buffers(const std::string& devargs);
 
+/// The data room of a pool that the device, once it is plugged with these devargs, shares with
+/// others, for IP packets of up to `mtu` bytes. No less than a frame takes.
+[[nodiscard]] std::uint32_t shared_data_room(const std::string& devargs, std::uint16_t mtu);
+
 /// Makes way for a device that is to listen on a Unix socket (memif server, vhost): removes the
 /// socket of a process that is no more.
 void clear_dead_sockets(const std::string& devargs);

@@ -35,7 +35,7 @@ MAY_INCLUDE = {
     'apps/verbs/abi': set(),  # every program loads it: the C library and nothing else
     'apps/verbs/shim': {'apps/verbs/abi'},
     'apps/verbs/node': {'apps/node'} | TRANSPORT,
-    'apps/verbs/cm': {'apps/verbs/abi', 'apps/verbs/node'} | TRANSPORT,
+    'apps/verbs/cm': {'apps/node', 'apps/verbs/abi', 'apps/verbs/node'} | TRANSPORT,
     'apps/verbs/objects': {'apps/verbs/abi', 'apps/verbs/cm', 'apps/verbs/node'} | TRANSPORT,
     'apps/common': {'apps/node'} | TRANSPORT,
     'apps': {'stack'},  # the precompiled header

@@ -157,7 +157,9 @@ Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort
 Expected<void> NodeLinks::open_segment(const NodeConfig& config, const SegmentPort& port) {
   if (config.shards > 1) return fail(ErrorCode::unsupported, "a node at a segment has one shard");
   ROCKHOPPER_TRY(make_pool_for_arrivals(config));
-  ROCKHOPPER_TRY(segment_, SegmentEnd::open(port.directory, mtu_of(config), own_pool_.get()));
+  ROCKHOPPER_TRY(
+      segment_, SegmentEnd::open(
+                    {.directory = port.directory, .mtu = mtu_of(config), .pool = own_pool_.get()}));
   links_ = {&segment_->link()};
   return {};
 }

@@ -150,16 +150,9 @@ std::uint16_t Uplink::sort(rte_mbuf** packets, std::uint16_t count, std::uint64_
 }
 
 void Uplink::pass_on(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
-  for (;;) {
-    const std::uint16_t passed = segment_.link().tx_burst(packets, count, now_ns);
-    counters_.rx_forwarded.add(passed);
-    if (passed == count) return;
-    // What is for others is not to wait for a process that stands still.
-    counters_.rx_forward_refused.add();
-    rte_pktmbuf_free(packets[passed]);
-    packets += passed + 1;
-    count = static_cast<std::uint16_t>(count - passed - 1);
-  }
+  const std::uint16_t refused = segment_.pass_on(packets, count, now_ns);
+  counters_.rx_forward_refused.add(refused);
+  counters_.rx_forwarded.add(static_cast<std::uint16_t>(count - refused));
 }
 
 /// What nobody is known to have, the engine of this process counts, as it counts what it refuses.

@@ -86,8 +86,9 @@ void add_options(const OptionSet& app, Options& options) {
       .add_option(
           "--uplink KIND", options.uplink,
           "the way to other hosts: through UDP sockets on port 4791 of its addresses, which "
-          "are then the kernel's (udp). Default: none")
-      .one_of({"none", "udp"});
+          "are then the kernel's (udp), or through the port of an rh-switch --segment "
+          "(switch). Default: none")
+      .one_of({"none", "udp", "switch"});
   const OptionSet observation = app.group("Observation and faults");
   observation.add_parsed(
       "--pcap FILE", "",
@@ -116,11 +117,17 @@ void add_options(const OptionSet& app, Options& options) {
 }
 
 Expected<void> check(const Options& options) {
-  if (options.addresses.empty()) return {};
   const char* around = std::getenv("ROCKHOPPER_UPLINK");
   ROCKHOPPER_TRY(
-      const bool uplink,
+      const auto uplink,
       verbs::parse_uplink(!options.uplink.empty() || around == nullptr ? options.uplink : around));
+  if (options.addresses.empty()) {
+    const char* addresses = std::getenv("ROCKHOPPER_ADDRESSES");
+    const bool given = addresses != nullptr && *addresses != '\0';
+    if (given || uplink != verbs::UplinkKind::rh_switch) return {};
+    return fail(ErrorCode::invalid_argument,
+                "--uplink switch needs --addresses: those that rh-switch has for the segment");
+  }
   ROCKHOPPER_TRY(const auto parsed, verbs::parse_addresses(options.addresses, uplink));
   (void)parsed;
   return {};

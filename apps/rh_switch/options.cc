@@ -14,16 +14,20 @@
 #include "apps/common/endpoint_options.h"
 #include "apps/common/idle.h"
 #include "roce/random.h"
+#include "stack/device_limits.h"
 #include "stack/fault_lane.h"
 #include "stack/port.h"
 #include "stack/quantity.h"
 #include "stack/runtime_directory.h"
+#include "stack/split_list.h"
 
 namespace rockhopper::apps::ethernet_switch {
 namespace {
 
 /// Rings of a receive and a transmit queue, and what lcore caches and bursts hold.
 constexpr std::uint32_t kMbufsPerPort = 1024 + 1024 + 512;
+/// What waits for room in the lanes of a segment.
+constexpr std::uint32_t kMbufsPerSegment = 4096;
 /// What the two directions of a FaultInjector hold, if it delays.
 constexpr std::uint32_t kMbufsPerFaults = 8192 + 2 * stack::FaultLane::kLateCapacity;
 /// A frame of the largest MTU must find room in a queue.
@@ -31,7 +35,7 @@ constexpr std::uint64_t kQueueBytesMin = 16384;
 /// A loop that rests comes back after this at latest, or near it.
 constexpr std::uint64_t kCatchUpNs = 2 * kIdleSleepNs;
 
-/// All ports, once those that are named are there.
+/// Behind those that are named.
 Expected<void> add_memif_ports(Options& options) {
   if (options.memif_ports > 0) {
     std::string directory = options.socket_directory;
@@ -46,15 +50,33 @@ Expected<void> add_memif_ports(Options& options) {
           {.memif_socket = fmt::format("{}/switch{}.sock", directory, options.ports.size())});
     }
   }
+  return refuse_if({{options.memif_ports == 0 && !options.socket_directory.empty(),
+                     "--socket-dir needs --memif"}});
+}
+
+Expected<void> check_ports(const Options& options) {
   const std::size_t ports = options.ports.size();
+  const auto same = [](const PortSettings& a, const PortSettings& b) {
+    return a.segment && b.segment && a.segment->directory == b.segment->directory;
+  };
+  bool twice = false;
+  for (std::size_t i = 0; i < ports; ++i) {
+    for (std::size_t other = 0; other < i; ++other) {
+      twice = twice || same(options.ports[i], options.ports[other]);
+    }
+  }
   return refuse_if({
-      {options.memif_ports == 0 && !options.socket_directory.empty(), "--socket-dir needs --memif"},
+      {twice,
+       "--segment: the same segment is given twice; name the folder of each, as in "
+       "10.0.0.5/24@/dev/shm/rh1"},
       {ports < 2 || ports > kPortsMax,
-       fmt::format("{} ports: a switch needs 2 to {}; give --port for each, or --memif N", ports,
-                   kPortsMax)},
+       fmt::format("{} ports: a switch needs 2 to {}; give --port or --segment for each, or "
+                   "--memif N",
+                   ports, kPortsMax)},
   });
 }
 
+/// Carries whatever the others do: by memory.
 bool is_memif(const PortSettings& port) {
   return port.device.empty() || port.device.starts_with("net_memif");
 }
@@ -130,6 +152,17 @@ void add_port_options(const OptionSet& app, Options& options) {
   app.add_option("--socket-dir DIR", options.socket_directory,
                  "where their sockets switchPORT.sock are. Default: the user's runtime directory");
   app.check([&options] { return add_memif_ports(options); });
+  app.add_parsed_list(
+      "--segment ADDRESSES[@DIR]",
+      [&options](const std::string& text) -> Expected<void> {
+        ROCKHOPPER_TRY(auto segment, parse_segment(text));
+        options.ports.push_back({.segment = std::move(segment)});
+        return {};
+      },
+      "the verbs programs of this user as a port, under rh-run --uplink switch with the same "
+      "--addresses (10.0.0.5/24,fd00::5/64): for each device of theirs once, with the folder of "
+      "its segment, without which it is the usual one");
+  app.check([&options] { return check_ports(options); });
   app.check([&options] { return set_defaults(options); });
   app.add_option("--link-mtu BYTES", options.mtu,
                  "largest IP packet in bytes. Default: 4300 if all ports are memif, else 1500")
@@ -215,6 +248,32 @@ void add_options(const OptionSet& app, Options& options) {
   observation.add_flag("--json", options.json, "print the counters at the end as one JSON object");
 }
 
+Expected<SegmentSettings> parse_segment(const std::string& text) {
+  SegmentSettings segment;
+  const std::size_t at = text.find('@');
+  if (at != std::string::npos) {
+    segment.directory = text.substr(at + 1);
+    if (std::error_code ignored; !std::filesystem::is_directory(segment.directory, ignored)) {
+      return fail(ErrorCode::invalid_argument, "--segment {}: there is no such directory", text);
+    }
+  }
+  auto read = stack::split_list(
+      std::string_view(text).substr(0, at), [&](std::string_view item) -> Expected<void> {
+        ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item));
+        for (const stack::InterfaceAddress& other : segment.addresses) {
+          if (other.address == own.address) {
+            return fail(ErrorCode::invalid_argument, "{} is given twice", own.address.to_string());
+          }
+        }
+        segment.addresses.push_back(own);
+        return {};
+      });
+  if (!read) {
+    return fail(ErrorCode::invalid_argument, "--segment {}: {}", text, read.error().message);
+  }
+  return segment;
+}
+
 std::string capture_file(const std::string& path, PortNumber port) {
   const std::filesystem::path file(path);
   std::filesystem::path name = file.stem();
@@ -227,15 +286,18 @@ std::uint32_t pool_size(const Options& options) {
   std::uint32_t size = 0;
   for (const PortSettings& port : options.ports) {
     size += kMbufsPerPort + static_cast<std::uint32_t>(port.output.queue_packets);
+    if (port.segment) size += kMbufsPerSegment;
     if (port.faults) size += kMbufsPerFaults;
   }
   return size;
 }
 
 std::uint16_t data_room(const Options& options) {
-  const std::uint32_t frame = options.mtu + stack::kFrameOverhead;
-  return static_cast<std::uint16_t>(
-      std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, RTE_ALIGN_CEIL(frame, 1024u)));
+  std::uint32_t room = RTE_MBUF_DEFAULT_DATAROOM;
+  for (const PortSettings& port : options.ports) {
+    room = std::max(room, stack::shared_data_room(port.device, options.mtu));
+  }
+  return static_cast<std::uint16_t>(RTE_ALIGN_CEIL(room, 1024u));
 }
 
 unsigned embedded_memory_mb(const Options& options) {

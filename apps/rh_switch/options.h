@@ -11,6 +11,7 @@
 #include "apps/common/option_set.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
+#include "stack/interface_address.h"
 #include "stack/net/learning_switch.h"
 
 namespace rockhopper::apps::ethernet_switch {
@@ -18,9 +19,16 @@ namespace rockhopper::apps::ethernet_switch {
 using stack::net::kPortsMax;
 using stack::net::PortNumber;
 
+/// The processes of a segment as a port.
+struct SegmentSettings {
+  std::vector<stack::InterfaceAddress> addresses{};  ///< that they all have; not empty
+  std::string directory{};  ///< empty: the one of this user and network namespace
+};
+
 struct PortSettings {
-  std::string device{};        ///< devargs, name or number; empty for a memif server
+  std::string device{};        ///< devargs, name or number; empty for a memif server and a segment
   std::string memif_socket{};  ///< of a memif server
+  std::optional<SegmentSettings> segment{};
   /// rx: what the port's station sends; tx: what it gets.
   std::optional<stack::FaultConfig> faults{};
   stack::net::OutputPortConfig output{};
@@ -30,7 +38,7 @@ struct PortSettings {
 
 struct Options {
   std::vector<PortSettings> ports;
-  PortNumber memif_ports = 0;  ///< which are the last ones of `ports`
+  PortNumber memif_ports = 0;  ///< which are in `ports` behind those with a device
   std::string socket_directory;
   std::optional<std::uint64_t> seed;  ///< is there once all options are read
   std::uint16_t mtu = 0;
@@ -45,6 +53,9 @@ struct Options {
 
 /// Adds them, and what makes sense of them once they are read.
 void add_options(const OptionSet& app, Options& options);
+
+/// Reads "10.0.0.5/24,fd00::5/64", or that with "@DIRECTORY" behind it.
+[[nodiscard]] Expected<SegmentSettings> parse_segment(const std::string& text);
 
 /// "run.pcapng" becomes "run.2.pcapng" for port 2.
 [[nodiscard]] std::string capture_file(const std::string& path, PortNumber port);

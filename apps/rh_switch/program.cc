@@ -28,6 +28,8 @@ const ProgramText kText{
     "  rh-switch --memif 2 --faults 0:tx.rate=1Gbit --faults 1:delay=10ms\n"
     "  rh-switch --port net_af_packet0,iface=eth1 --port net_af_packet1,iface=eth2 \\\n"
     "            --faults 0:profile=P2   a bump in the wire between two NICs\n"
+    "  rh-switch --port net_af_packet0,iface=eth1 --segment 10.0.0.5/24\n"
+    "            the programs under rh-run --uplink switch, all at this port\n"
     "  rh-switch -a 0000:01:00.0 -a 0000:02:00.0 -- --port 0 --port 1\n"};
 
 constexpr std::uint32_t kTurnsPerClock = 256;

@@ -19,6 +19,15 @@ std::string mac_text(const rte_ether_addr& mac) {
   return text;
 }
 
+std::string addresses_text(const std::vector<stack::InterfaceAddress>& addresses) {
+  std::string text;
+  for (const stack::InterfaceAddress& own : addresses) {
+    text +=
+        fmt::format("{}{}/{}", text.empty() ? "" : ",", own.address.to_string(), own.prefix_length);
+  }
+  return text;
+}
+
 void add_to_json(void* object, const char* name, std::uint64_t value) {
   (*static_cast<nlohmann::json*>(object))[name] = value;
 }
@@ -31,7 +40,7 @@ void print_counter(void* out, const char* name, std::uint64_t value) {
 
 void print_ports(std::FILE* out, const SwitchProgram& program) {
   for (std::size_t i = 0; i < program.ports().size(); ++i) {
-    const stack::Port& port = *program.ports()[i].port;
+    const SwitchPort& port = program.ports()[i];
     const PortSettings& settings = program.options().ports[i];
     fmt::print(out, "port {}: {} ({}), MTU {}", i, port.name(), port.driver(), port.mtu());
     if (settings.faults) fmt::print(out, ", faults with seed={}", settings.faults->seed);
@@ -39,6 +48,14 @@ void print_ports(std::FILE* out, const SwitchProgram& program) {
     if (!settings.memif_socket.empty()) {
       fmt::print(out, "  for a program: --memif-role client --memif-socket {} --ip 10.42.0.{}/24\n",
                  settings.memif_socket, i + 1);
+    }
+    if (settings.segment) {
+      fmt::print(out, "  for a program: ");
+      if (!settings.segment->directory.empty()) {
+        fmt::print(out, "ROCKHOPPER_SEGMENT={} ", settings.segment->directory);
+      }
+      fmt::print(out, "rh-run --uplink switch --addresses {}\n",
+                 addresses_text(settings.segment->addresses));
     }
   }
 }
@@ -53,12 +70,13 @@ std::string json_report(const SwitchProgram& program, double seconds) {
     nlohmann::json counters = nlohmann::json::object();
     program.visit_port_counters(static_cast<PortNumber>(i), &add_to_json, &counters);
     nlohmann::json object{{"port", i},
-                          {"device", port.port->name()},
-                          {"driver", port.port->driver()},
-                          {"mac", mac_text(port.port->mac())},
-                          {"link_up", port.port->link_up()},
+                          {"device", port.name()},
+                          {"driver", port.driver()},
+                          {"mac", mac_text(port.mac())},
+                          {"link_up", port.link_up()},
                           {"counters", counters}};
     if (!settings.memif_socket.empty()) object["memif_socket"] = settings.memif_socket;
+    if (settings.segment) object["segment"] = port.name();
     if (port.faults) {
       nlohmann::json faults = nlohmann::json::object();
       port.faults->visit_counters(&add_to_json, &faults);
@@ -85,7 +103,7 @@ void print_report(std::FILE* out, const SwitchProgram& program, double seconds) 
   program.learning_switch().visit_mac_counters(&print_counter, out);
   for (std::size_t i = 0; i < program.ports().size(); ++i) {
     const SwitchPort& port = program.ports()[i];
-    fmt::print(out, "port {}: {}\n", i, port.port->name());
+    fmt::print(out, "port {}: {}\n", i, port.name());
     program.visit_port_counters(static_cast<PortNumber>(i), &print_counter, out);
     if (port.faults) {
       fmt::print(out, "port {}: faults\n", i);
@@ -132,7 +150,7 @@ void RatePrinter::print(std::FILE* out) {
         "dropped {:.0f} packets/s, {}\n",
         i, rate(now.rx_packets, last_[i].rx_packets), rate(now.rx_bytes, last_[i].rx_bytes) * 8e-9,
         rate(now.tx_packets, last_[i].tx_packets), rate(now.tx_bytes, last_[i].tx_bytes) * 8e-9,
-        rate(now.dropped, last_[i].dropped), program_.ports()[i].port->link_up() ? "up" : "down");
+        rate(now.dropped, last_[i].dropped), program_.ports()[i].link_up() ? "up" : "down");
     last_[i] = now;
   }
   (void)std::fflush(out);

@@ -25,6 +25,23 @@ Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber num
   return config;
 }
 
+/// The switch's counters of a port, and those of what is behind it.
+void describe_with(void (*describe_device)(stack::CounterTextVisitor, void*),
+                   stack::CounterTextVisitor visit, void* context) {
+  stack::net::LearningSwitch::describe_port_counters(visit, context);
+  struct Device {
+    stack::CounterTextVisitor visit;
+    void* context;
+  } device{visit, context};
+  describe_device(
+      [](void* to, const char* name, const char* text) {
+        const auto& target = *static_cast<const Device*>(to);
+        target.visit(target.context, fmt::format("device_{}", name).c_str(),
+                     fmt::format("at the device: {}", text).c_str());
+      },
+      &device);
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const Options& options,
@@ -63,7 +80,9 @@ Expected<void> SwitchProgram::build() {
   for (std::size_t i = 0; i < options_.ports.size(); ++i) {
     ROCKHOPPER_TRY(open_port(static_cast<PortNumber>(i)));
     const SwitchPort& port = ports_.back();
-    links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
+    if (port.segment) switch_->fix_station(port.mac(), static_cast<PortNumber>(i));
+    const stack::Port* device = port.port.get();  // a segment is always up
+    links.push_back({port.link, [device] { return device == nullptr || device->link_up(); }});
   }
   forwarder_ = std::make_unique<stack::net::Forwarder>(*switch_, std::move(links));
   return publish_counters();
@@ -71,16 +90,10 @@ Expected<void> SwitchProgram::build() {
 
 Expected<void> SwitchProgram::open_port(PortNumber number) {
   const PortSettings& settings = options_.ports[number];
-  ROCKHOPPER_TRY(auto config, port_config(settings, number));
-  config.mtu = options_.mtu;
-  config.shared_pool = pool_.get();
-  ROCKHOPPER_TRY(auto device, stack::Port::open(config));
-
   SwitchPort port;
-  port.port = std::move(device);
-  port.link = &port.port->queue(0);
+  ROCKHOPPER_TRY(settings.segment ? open_segment(settings, port) : open_device(settings, port));
   if (!settings.pcap.empty()) {
-    const std::string name = fmt::format("port {} {}", number, port.port->name());
+    const std::string name = fmt::format("port {} {}", number, port.name());
     ROCKHOPPER_TRY(port.pcap, stack::PcapWriter::open(
                                   *port.link, {.path = settings.pcap,
                                                .interface_name = name,
@@ -93,6 +106,30 @@ Expected<void> SwitchProgram::open_port(PortNumber number) {
     port.link = port.faults.get();
   }
   ports_.push_back(std::move(port));
+  return {};
+}
+
+Expected<void> SwitchProgram::open_device(const PortSettings& settings, SwitchPort& port) {
+  ROCKHOPPER_TRY(auto config, port_config(settings, static_cast<PortNumber>(ports_.size())));
+  config.mtu = options_.mtu;
+  config.shared_pool = pool_.get();
+  ROCKHOPPER_TRY(port.port, stack::Port::open(config));
+  port.link = &port.port->queue(0);
+  return {};
+}
+
+/// Behind the devices, so that what they can carry is known.
+Expected<void> SwitchProgram::open_segment(const PortSettings& settings, SwitchPort& port) {
+  std::uint16_t mtu = options_.mtu;
+  for (const SwitchPort& other : ports_) {
+    mtu = std::min(mtu, other.mtu());
+  }
+  ROCKHOPPER_TRY(port.segment, SegmentGateway::open({.directory = settings.segment->directory,
+                                                     .addresses = settings.segment->addresses,
+                                                     .mtu = mtu,
+                                                     .pool = pool_.get(),
+                                                     .seed = *options_.seed}));
+  port.link = port.segment.get();
   return {};
 }
 
@@ -116,7 +153,7 @@ Expected<void> SwitchProgram::publish_counters() {
         [this, number](stack::CounterVisitor visit, void* context) {
           visit_port_counters(number, visit, context);
         },
-        &describe_port_counters);
+        ports_[number].segment ? &describe_segment_counters : &describe_port_counters);
     const stack::FaultInjector* faults = ports_[number].faults.get();
     if (!added || faults == nullptr) continue;
     added = add(
@@ -137,27 +174,23 @@ void SwitchProgram::visit_port_counters(PortNumber port, stack::CounterVisitor v
     void* context;
   } device{visit, context};
   // The device counts on the other side of captures and faults, under similar names.
-  ports_[port].port->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        const auto& target = *static_cast<const Device*>(to);
-        target.visit(target.context, fmt::format("device_{}", name).c_str(), value);
-      },
-      &device);
+  const auto visit_device = [](void* to, const char* name, std::uint64_t value) {
+    const auto& target = *static_cast<const Device*>(to);
+    target.visit(target.context, fmt::format("device_{}", name).c_str(), value);
+  };
+  if (const SegmentGateway* segment = ports_[port].segment.get()) {
+    segment->visit_counters(visit_device, &device);
+  } else {
+    ports_[port].port->visit_counters(visit_device, &device);
+  }
 }
 
 void SwitchProgram::describe_port_counters(stack::CounterTextVisitor visit, void* context) {
-  stack::net::LearningSwitch::describe_port_counters(visit, context);
-  struct Device {
-    stack::CounterTextVisitor visit;
-    void* context;
-  } device{visit, context};
-  stack::Port::describe_counters(
-      [](void* to, const char* name, const char* text) {
-        const auto& target = *static_cast<const Device*>(to);
-        target.visit(target.context, fmt::format("device_{}", name).c_str(),
-                     fmt::format("at the device: {}", text).c_str());
-      },
-      &device);
+  describe_with(&stack::Port::describe_counters, visit, context);
+}
+
+void SwitchProgram::describe_segment_counters(stack::CounterTextVisitor visit, void* context) {
+  describe_with(&SegmentGateway::describe_counters, visit, context);
 }
 
 void SwitchProgram::turn() {
@@ -169,7 +202,7 @@ Expected<void> SwitchProgram::finish() {
   for (SwitchPort& port : ports_) {
     if (port.pcap && !port.pcap->flush()) {
       return fail(ErrorCode::io, "the capture of port {} is not complete: it could not be written",
-                  port.port->name());
+                  port.name());
     }
   }
   return {};

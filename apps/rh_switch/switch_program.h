@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/common/idle.h"
+#include "apps/node/segment_gateway.h"
 #include "apps/rh_switch/options.h"
 #include "stack/clock.h"
 #include "stack/eal.h"
@@ -24,10 +25,18 @@ namespace rockhopper::apps::ethernet_switch {
 /// One port with what is around it: LearningSwitch - FaultInjector - PcapWriter - PortQueue, so
 /// that a capture shows what is on the wire.
 struct SwitchPort {
-  std::unique_ptr<stack::Port> port;
+  std::unique_ptr<stack::Port> port;        ///< null: it is a segment
+  std::unique_ptr<SegmentGateway> segment;  ///< null: it is a port of DPDK
   std::unique_ptr<stack::PcapWriter> pcap;
   std::unique_ptr<stack::FaultInjector> faults;
   stack::Link* link = nullptr;  ///< the outermost of them
+
+  /// Of the device; of a segment its directory.
+  [[nodiscard]] std::string name() const { return port ? port->name() : segment->directory(); }
+  [[nodiscard]] std::string driver() const { return port ? port->driver() : "segment"; }
+  [[nodiscard]] rte_ether_addr mac() const { return port ? port->mac() : segment->mac(); }
+  [[nodiscard]] std::uint16_t mtu() const { return port ? port->mtu() : segment->mtu(); }
+  [[nodiscard]] bool link_up() const { return !port || port->link_up(); }
 };
 
 /// A switch put together from its parts. Its functions are for one thread. At most one in a
@@ -51,12 +60,16 @@ class SwitchProgram {
   /// The device's counters and the switch's.
   void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
   static void describe_port_counters(stack::CounterTextVisitor visit, void* context);
+  /// The same of a port that is a segment.
+  static void describe_segment_counters(stack::CounterTextVisitor visit, void* context);
 
  private:
   explicit SwitchProgram(const Options& options)
       : options_(options), idler_(parse_idle(options.idle)) {}
   [[nodiscard]] Expected<void> build();
   [[nodiscard]] Expected<void> open_port(PortNumber number);
+  [[nodiscard]] Expected<void> open_device(const PortSettings& settings, SwitchPort& port);
+  [[nodiscard]] Expected<void> open_segment(const PortSettings& settings, SwitchPort& port);
   [[nodiscard]] Expected<void> publish_counters();
 
   const Options& options_;

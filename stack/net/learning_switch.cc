@@ -31,6 +31,8 @@ constexpr std::array kPortCounters = {
                      "packets dropped as shorter than an Ethernet header"},
     NamedPortCounter{"rx_dropped_source", &SwitchPortCounters::rx_dropped_source,
                      "packets dropped, as the source address is a group's or zero"},
+    NamedPortCounter{"rx_dropped_moved", &SwitchPortCounters::rx_dropped_moved,
+                     "packets dropped, as the source is a station of a segment at another port"},
     NamedPortCounter{"rx_dropped_link_local", &SwitchPortCounters::rx_dropped_link_local,
                      "packets dropped as for the neighbour only (01-80-C2-00-00-0x)"},
     NamedPortCounter{"rx_dropped_same_port", &SwitchPortCounters::rx_dropped_same_port,
@@ -102,12 +104,17 @@ void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint
   if (rte_is_valid_assigned_ether_addr(&source) == 0) {
     return drop(from, packet, &SwitchPortCounters::rx_dropped_source);
   }
-  learn(source, ingress, now_ns);
+  if (const auto fixed = fixed_port_of(source); !fixed) {
+    learn(source, ingress, now_ns);
+  } else if (*fixed != ingress) {
+    return drop(from, packet, &SwitchPortCounters::rx_dropped_moved);
+  }
   if (is_link_local_group(destination)) {
     return drop(from, packet, &SwitchPortCounters::rx_dropped_link_local);
   }
   if (rte_is_multicast_ether_addr(&destination) != 0) return flood(ingress, packet);
-  const auto egress = macs_.find(destination);
+  auto egress = fixed_port_of(destination);
+  if (!egress) egress = macs_.find(destination);
   if (!egress) return flood(ingress, packet);
   if (*egress == ingress) return drop(from, packet, &SwitchPortCounters::rx_dropped_same_port);
   from.counters.rx_forwarded.add();
@@ -119,6 +126,13 @@ void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint
   }
   to.counters.tx_enqueued.add();
   to.queue.push(packet, priority_of(packet, from.priorities));
+}
+
+std::optional<PortNumber> LearningSwitch::fixed_port_of(const rte_ether_addr& station) const {
+  for (const FixedStation& fixed : fixed_) {
+    if (rte_is_same_ether_addr(&fixed.address, &station) != 0) return fixed.port;
+  }
+  return std::nullopt;
 }
 
 void LearningSwitch::learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns) {

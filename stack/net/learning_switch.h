@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <rte_mbuf.h>
@@ -43,6 +44,7 @@ struct SwitchPortCounters {
   Counter rx_flooded;             ///< to all others: group address, or nobody knows it
   Counter rx_dropped_runt;        ///< shorter than an Ethernet header
   Counter rx_dropped_source;      ///< source address is a group's, or zero
+  Counter rx_dropped_moved;       ///< source is the fixed station of another port
   Counter rx_dropped_link_local;  ///< 01-80-C2-00-00-0x: for the neighbour only
   Counter rx_dropped_same_port;   ///< the destination was heard on the same port
   Counter rx_dropped_no_port;     ///< to be flooded, but no other port is up
@@ -84,6 +86,12 @@ class LearningSwitch {
   void set_link(PortNumber port, bool up);
   [[nodiscard]] bool link_up(PortNumber port) const { return ports_[port]->up; }
 
+  /// The station is on that port for good, also when it says nothing: who uses its address
+  /// elsewhere gets nothing of what is for it. To be said before packets come.
+  void fix_station(const rte_ether_addr& address, PortNumber port) {
+    fixed_.push_back({address, port});
+  }
+
   /// Is told of packets that arrived at the port and were dropped. Not owned; may be nullptr.
   void set_drop_observer(PortNumber port, DropObserver* observer);
 
@@ -110,7 +118,13 @@ class LearningSwitch {
   };
 
   void receive_one(PortNumber ingress, rte_mbuf* packet, std::uint64_t now_ns);
+  struct FixedStation {
+    rte_ether_addr address;
+    PortNumber port;
+  };
+
   void learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns);
+  [[nodiscard]] std::optional<PortNumber> fixed_port_of(const rte_ether_addr& station) const;
   void flood(PortNumber ingress, rte_mbuf* packet);
   using DropCounter = Counter SwitchPortCounters::*;
   /// Counts, tells and frees.
@@ -118,6 +132,7 @@ class LearningSwitch {
 
   std::vector<std::unique_ptr<Port>> ports_;
   MacTable macs_;
+  std::vector<FixedStation> fixed_;  ///< few
   MacTableCounters mac_counters_;
 };
 

@@ -15,7 +15,7 @@ namespace rockhopper::stack::segment {
 // time: a reader takes each value once, checks it, and uses its copy.
 
 /// A table begins with it: another value is of another version of this library, or no table at all.
-inline constexpr std::uint64_t kMagic = 0x33746e656d676552;  // "Regment3"
+inline constexpr std::uint64_t kMagic = 0x34746e656d676552;  // "Regment4"
 
 /// Members of a segment.
 inline constexpr std::uint16_t kSlotsMax = 128;
@@ -45,11 +45,20 @@ struct alignas(64) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding)
   alignas(64) std::array<std::atomic<std::uint64_t>, kSlotsMax / 64> senders;
 };
 
+/// The member that is the way out of the segment, and what it has said of that way. The last two
+/// stay when it has gone, for those who come before the next one does.
+struct Gateway {
+  std::atomic<std::uint8_t> slot;  ///< 1 more than its slot; 0: there is none
+  std::atomic<std::uint16_t> mtu;  ///< largest IP packet in bytes that leaves; 0: nobody has said
+  std::atomic<std::uint64_t> addresses;  ///< a digest of the segment's addresses
+};
+
 /// The segment itself.
 struct Table {
   std::uint64_t magic;
   /// The address that all members have, which the first one has made up.
   rte_ether_addr mac;
+  Gateway gateway;
   alignas(64) std::array<Slot, kSlotsMax> slots;
   /// By the low 16 bits of a QPN: 1 more than the slot that has it; 0 is nobody's.
   std::array<std::atomic<std::uint8_t>, kNumbers> owners;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <ctime>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -182,6 +183,37 @@ bool Membership::claim_service(std::uint32_t name) { return take_entry(table().s
 
 void Membership::release_service(std::uint32_t name) { free_entry(table().servers[name]); }
 
+/// What members that have died had is free already: whoever joins cleans up.
+Expected<void> Membership::become_gateway(std::uint16_t mtu, std::uint64_t addresses) {
+  Gateway& gateway = table().gateway;
+  if (!take_entry(gateway.slot)) {
+    reap();
+    if (!take_entry(gateway.slot)) {
+      const auto other = slot_in(gateway.slot).value_or(slot_);
+      return fail(ErrorCode::busy, "process {} is the way out of the segment in {} already",
+                  slot(other).process.load(std::memory_order_relaxed), directory_);
+    }
+  }
+  if (gateway_mtu() != 0 && gateway_addresses() != addresses && !is_alone()) {
+    free_entry(gateway.slot);
+    return fail(ErrorCode::invalid_state,
+                "the segment in {} had other addresses: end the programs there that have them",
+                directory_);
+  }
+  gateway.addresses.store(addresses, std::memory_order_relaxed);
+  gateway.mtu.store(mtu, std::memory_order_release);
+  return {};
+}
+
+bool Membership::is_alone() const {
+  for (std::uint16_t other = 0; other < kSlotsMax; ++other) {
+    if (other != slot_ && slot(other).generation.load(std::memory_order_relaxed) % 2 != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Expected<void> Membership::back_lane_from(std::uint16_t sender) const {
   const int error = allocate(lanes_file_.fd(), sender * kLaneStride, kLaneStride);
   if (error == 0) return {};
@@ -265,7 +297,7 @@ void Membership::clean(const Slots& slots) const {
       senders.store(0, std::memory_order_relaxed);
     }
   }
-  const auto take_back = [&slots](auto& entries) {
+  const auto take_back = [&slots](std::span<std::atomic<std::uint8_t>> entries) {
     for (std::atomic<std::uint8_t>& entry : entries) {
       std::uint8_t found = entry.load(std::memory_order_relaxed);
       if (found == 0 || found > kSlotsMax || !slots[found - 1u]) continue;
@@ -274,6 +306,7 @@ void Membership::clean(const Slots& slots) const {
   };
   take_back(table().owners);
   take_back(table().servers);
+  take_back(std::span(&table().gateway.slot, 1));
   remove_lanes(slots);
 }
 

@@ -61,6 +61,24 @@ class Membership {
     return slot_in(table().servers[name]);
   }
 
+  /// Becomes the way out of the segment for packets of up to `mtu` bytes; `addresses` is a digest
+  /// of the addresses that all members are to have. Ends with the membership. Errors: `busy` while
+  /// another member has that role; `invalid_state` while there are members beside one with other
+  /// addresses.
+  [[nodiscard]] Expected<void> become_gateway(std::uint16_t mtu, std::uint64_t addresses);
+  /// The slot of the way out, which may have died; nothing if there is none, or it is this member.
+  [[nodiscard]] std::optional<std::uint16_t> gateway() const {
+    const auto slot = slot_in(table().gateway.slot);
+    return slot == slot_ ? std::nullopt : slot;
+  }
+  /// What the last way out has said; 0: there has been none.
+  [[nodiscard]] std::uint16_t gateway_mtu() const {
+    return table().gateway.mtu.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] std::uint64_t gateway_addresses() const {
+    return table().gateway.addresses.load(std::memory_order_relaxed);
+  }
+
   [[nodiscard]] Slot& slot(std::uint16_t slot) const { return table().slots[slot]; }
   [[nodiscard]] Slot& own_slot() const { return slot(slot_); }
   /// The lane from the member in slot `sender` to this one.
@@ -92,6 +110,7 @@ class Membership {
   }
   [[nodiscard]] bool take_entry(std::atomic<std::uint8_t>& entry) const;
   void free_entry(std::atomic<std::uint8_t>& entry) const;
+  [[nodiscard]] bool is_alone() const;
 
   explicit Membership(std::string directory);
   [[nodiscard]] Table& table() const { return table_mapping_.at<Table>(0); }

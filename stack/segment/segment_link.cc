@@ -38,6 +38,12 @@ bool is_unreliable(std::uint8_t opcode) {
   return service == kUc || service == kUd;
 }
 
+/// The frame is for one station, which is no member.
+bool is_for_outside(const rte_ether_addr& destination, const rte_ether_addr& own) {
+  return rte_is_unicast_ether_addr(&destination) != 0 &&
+         rte_is_same_ether_addr(&destination, &own) == 0;
+}
+
 }  // namespace
 
 SegmentLink::SegmentLink(const SegmentLinkConfig& config)
@@ -45,6 +51,7 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
       pool_(config.pool),
       mtu_(config.mtu),
       find_receiver_(config.find_receiver),
+      way_out_(config.way_out),
       has_barriers_(join_process_barriers()),
       peers_(kSlotsMax),
       looped_(kLoopFrames) {
@@ -81,7 +88,9 @@ std::uint16_t SegmentLink::tx_burst(rte_mbuf** packets, std::uint16_t count, std
 
 SegmentLink::Sent SegmentLink::send(rte_mbuf* packet, std::uint64_t now_ns) {
   const auto bth = read_bth(packet);
-  if (!bth) {
+  // A frame with a BTH has an address, perhaps in more than one segment.
+  const auto destination = read_at<rte_ether_addr>(packet, 0);
+  if (!destination || (!bth && way_out_ == WayOut::none)) {
     counters_.tx_not_roce.add();
     return Sent::done;
   }
@@ -89,18 +98,35 @@ SegmentLink::Sent SegmentLink::send(rte_mbuf* packet, std::uint64_t now_ns) {
     counters_.tx_too_long.add();
     return Sent::done;
   }
-  // A frame with a BTH has an address, perhaps in more than one segment.
-  const auto destination = read_at<rte_ether_addr>(packet, 0);
-  if (destination && rte_is_multicast_ether_addr(&*destination) != 0) {
-    return send_to_all(packet, now_ns);
+  if (way_out_ == WayOut::gateway && (!bth || is_for_outside(*destination, membership_.mac()))) {
+    return send_out(packet, bth, now_ns);
   }
+  return send_inside(packet, *destination, bth, now_ns);
+}
+
+SegmentLink::Sent SegmentLink::send_inside(rte_mbuf* packet, const rte_ether_addr& destination,
+                                           const std::optional<BthSummary>& bth,
+                                           std::uint64_t now_ns) {
+  if (!bth || rte_is_multicast_ether_addr(&destination) != 0) return send_to_all(packet, now_ns);
   const auto owner = receiver_of(packet, *bth);
-  if (!owner) {
+  const bool is_own = owner == membership_.slot();
+  if (!owner || (is_own && way_out_ == WayOut::self)) {
     counters_.tx_no_owner.add();
     return Sent::done;
   }
-  if (*owner == membership_.slot()) return loop(*packet) ? Sent::done : Sent::refused;
+  if (is_own) return loop(*packet) ? Sent::done : Sent::refused;
   return send_to(*owner, packet, now_ns, is_unreliable(bth->opcode) ? kNever : kRepeatedNs);
+}
+
+SegmentLink::Sent SegmentLink::send_out(rte_mbuf* packet, const std::optional<BthSummary>& bth,
+                                        std::uint64_t now_ns) {
+  const auto gateway = membership_.gateway();
+  if (!gateway) {
+    counters_.tx_no_gateway.add();
+    return Sent::done;
+  }
+  return send_to(*gateway, packet, now_ns,
+                 bth && is_unreliable(bth->opcode) ? kNever : kRepeatedNs);
 }
 
 std::optional<std::uint16_t> SegmentLink::receiver_of(const rte_mbuf* packet,
@@ -123,7 +149,7 @@ SegmentLink::Sent SegmentLink::send_to_all(rte_mbuf* packet, std::uint64_t now_n
     if (is_other(slot) && peer.outbox && !peer.outbox->would_take()) return Sent::refused;
   }
   if (!may_hold()) return Sent::refused;
-  if (!loop(*packet)) return Sent::refused;
+  if (way_out_ != WayOut::self && !loop(*packet)) return Sent::refused;
   for (std::uint16_t slot = 0; slot < kSlotsMax; ++slot) {
     if (!is_other(slot)) continue;
     // Each outbox that holds the frame has a reference of its own.

@@ -29,11 +29,19 @@ inline constexpr std::uint32_t kSharedNumber = 1;
 using FindReceiver = std::optional<std::uint16_t> (*)(const rte_mbuf* frame,
                                                       const Membership& members);
 
+/// Where frames go that are for no member.
+enum class WayOut : std::uint8_t {
+  none,     ///< nowhere
+  gateway,  ///< to the member with that role, and what is no RoCEv2 with them
+  self      ///< this member has the role: what it sends came from outside, and is for the others
+};
+
 struct SegmentLinkConfig {
   Membership* membership = nullptr;  ///< not owned
   rte_mempool* pool = nullptr;  ///< for what arrives, with room for a frame of `mtu`; not owned
   std::uint16_t mtu = 4300;     ///< largest IP packet in bytes; a path MTU of 4096 fits
   FindReceiver find_receiver = nullptr;  ///< null: kSharedNumber is as any other number
+  WayOut way_out = WayOut::none;
 };
 
 #define ROCKHOPPER_SEGMENT_COUNTERS(X)                                          \
@@ -45,6 +53,7 @@ struct SegmentLinkConfig {
   X(wake_ups, "sleeping members that were woken for a frame")                   \
   X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")    \
   X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")              \
+  X(tx_no_gateway, "frames dropped: nobody is the way out of the segment")      \
   X(tx_held, "frames that waited for room in a lane")                           \
   X(tx_lane_full, "frames dropped: the receiver takes none out of a full lane") \
   X(tx_no_lane, "frames dropped: no lane to the receiver could be made")        \
@@ -62,7 +71,8 @@ struct SegmentCounters {
 /// sender copies into a lane of its own to the receiver, and which the receiver copies out before
 /// anything looks at them, as the sender may still change them. All members have one MAC address
 /// and the same IP addresses; who gets a frame follows from its destination QPN. RoCEv2 frames to
-/// groups go to all members, their sender included.
+/// groups go to all members, their sender included. A member can be the way out: what is for other
+/// stations goes to it, and what comes from them it sorts by the same rules.
 ///
 /// Nothing is lost on the way to a member that takes frames out, however slowly. One that stands
 /// still is waited for: kStalledNs once, and then no more until it goes on. Frames to others pass
@@ -133,6 +143,10 @@ class SegmentLink final : public Link {
   enum class Sent : std::uint8_t { done, kept, refused };
 
   [[nodiscard]] Sent send(rte_mbuf* packet, std::uint64_t now_ns);
+  [[nodiscard]] Sent send_inside(rte_mbuf* packet, const rte_ether_addr& destination,
+                                 const std::optional<BthSummary>& bth, std::uint64_t now_ns);
+  [[nodiscard]] Sent send_out(rte_mbuf* packet, const std::optional<BthSummary>& bth,
+                              std::uint64_t now_ns);
   [[nodiscard]] Sent send_to_all(rte_mbuf* packet, std::uint64_t now_ns);
   [[nodiscard]] Sent send_to(std::uint16_t slot, rte_mbuf* packet, std::uint64_t now_ns,
                              std::uint64_t patience_ns);
@@ -155,6 +169,7 @@ class SegmentLink final : public Link {
   rte_mempool* pool_;
   std::uint16_t mtu_;
   FindReceiver find_receiver_;
+  const WayOut way_out_;
   const bool has_barriers_;
   bool announced_ = false;              ///< what announce_sleep() has said holds
   std::vector<Peer> peers_;             ///< by slot

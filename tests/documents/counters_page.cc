@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/node/segment_gateway.h"
 #include "apps/services/ami/adapter.h"
 #include "apps/services/ami/collectives.h"
 #include "apps/services/ami/context.h"
@@ -95,9 +96,15 @@ constexpr Section kPrograms[] = {
      &stack::net::LearningSwitch::describe_mac_counters},
     {"port0",
      "A port of `rh-switch`, and so on. Besides these it has those of [port](#port), with "
-     "`device_` in front of their names. Its faults are the group `port0_faults`, as "
+     "`device_` in front of their names, or if it is a segment those of "
+     "[segment_port](#segment_port). Its faults are the group `port0_faults`, as "
      "[faults](#faults).",
      &stack::net::LearningSwitch::describe_port_counters},
+    {"segment_port",
+     "What a port of `rh-switch --segment` has, with `device_` in front of their names: as the way "
+     "out of the segment, in its lanes (`tx_` is what processes get), and as the host that answers "
+     "for the addresses (`host_`).",
+     &SegmentGateway::describe_counters},
 };
 
 constexpr Section kElsewhere[] = {

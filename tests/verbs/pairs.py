@@ -36,23 +36,30 @@ class PairTest(support.ProgramTest):
     def under_rh_run(self, *command, options=(), host=None):
         """The command line that runs it there; with `host`, a lab.namespaces.Host or what is like
         one, in that one and with a segment of that one's."""
+        return self.at_segment(host, RH_RUN, *options, '--', *instrumented(*command))
+
+    def at_segment(self, host, *command):
+        """The command line that runs it there, as it is."""
         settings = {name: value for name, value in clean_environment().items()
                     if name in ('PATH', 'LANG', *SANITIZER_OPTIONS)}
         home = self.segment(host) if host else self.lab.folder  # of the user who runs it
         settings |= {'HOME': home, 'XDG_RUNTIME_DIR': home, 'ROCKHOPPER_SEGMENT': self.segment(host)}
-        line = ['env', '-i', *(f'{name}={value}' for name, value in settings.items()),
-                RH_RUN, *options, '--', *instrumented(*command)]
+        line = ['env', '-i', *(f'{name}={value}' for name, value in settings.items()), *command]
         return [*(host.enter() if host else as_ordinary_user()), *line]
 
     def segment(self, host=None):
         """In shared memory: frames do not go to a disk."""
         return pathlib.Path('/dev/shm') / f'{self.lab.folder.name}{f"-{host.pid}" if host else ""}'
 
-    def start_verbs(self, name, *command, options=(), host=None):
+    def make_segment(self, host=None):
+        """Its folder, if it is not there yet."""
         folder = self.segment(host)
         if not folder.exists():
             own_folder(folder, () if isinstance(host, Host) else as_ordinary_user())
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+
+    def start_verbs(self, name, *command, options=(), host=None):
+        self.make_segment(host)
         return self.lab.start(name, self.under_rh_run(*command, options=options, host=host))
 
     def start_listening(self, port, program, *command, **more):

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "apps/verbs/node/management.h"
+#include "apps/node/segment_management.h"
 
 namespace rockhopper::verbs::cm {
 Agent::Agent(Node& node, const DeviceName& device)

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "apps/verbs/node/management.h"
+#include "apps/node/segment_management.h"
 
 namespace rockhopper::verbs::cm {
 namespace {

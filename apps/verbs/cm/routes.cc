@@ -49,6 +49,11 @@ std::optional<stack::IpAddress> Routes::on_link_with(const stack::IpAddress& des
   return std::nullopt;
 }
 
+/// The kernel knows the way of what leaves through its sockets, and no other.
+std::optional<stack::IpAddress> Routes::routed_source(const SocketAddress& destination) const {
+  return settings_.uplink == UplinkKind::udp ? kernel_source(destination) : std::nullopt;
+}
+
 std::optional<stack::IpAddress> Routes::source_for_group(const SocketAddress& group) const {
   const auto chosen = kernel_source(group);
   if (chosen && owns(*chosen)) return chosen;
@@ -64,8 +69,8 @@ int Routes::find(const SocketAddress& source, const SocketAddress& destination,
     route.source = given ? source.address : destination.address;
     route.path.destination = *own;
   } else {
-    if (!settings_.uplink) return EHOSTUNREACH;
-    const auto chosen = given ? std::optional(source.address) : kernel_source(destination);
+    if (settings_.uplink == UplinkKind::none) return EHOSTUNREACH;
+    const auto chosen = given ? std::optional(source.address) : routed_source(destination);
     route.source = chosen && local(*chosen) ? *chosen : stack::IpAddress{};
     if (route.source.is_unspecified()) {
       const auto neighbour = on_link_with(destination.address);

@@ -35,6 +35,8 @@ class Routes {
  private:
   [[nodiscard]] bool owns(const stack::IpAddress& address) const;
   [[nodiscard]] std::optional<stack::IpAddress> first_of_family(bool ipv4) const;
+  [[nodiscard]] std::optional<stack::IpAddress> routed_source(
+      const SocketAddress& destination) const;
   [[nodiscard]] std::optional<stack::IpAddress> on_link_with(
       const stack::IpAddress& destination) const;
 

@@ -2,7 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/node/link.h"
 
-#include "apps/verbs/node/management.h"
+#include <utility>
+
+#include "apps/node/segment_management.h"
 #include "roce/wire/identification.h"
 #include "stack/kernel_addresses.h"
 
@@ -12,9 +14,16 @@ Expected<std::unique_ptr<NodeLink>> NodeLink::open(const Settings& settings, rte
                                                    std::uint64_t wall_offset_ns,
                                                    std::uint64_t seed) {
   std::unique_ptr<NodeLink> link(new NodeLink);
-  ROCKHOPPER_TRY(link->segment_, SegmentEnd::open({}, kMtu, pool, &find_manager));
+  SegmentEndConfig segment{.mtu = kMtu, .pool = pool, .find_receiver = &find_manager};
+  if (settings.uplink == UplinkKind::rh_switch) {
+    segment.way_out = stack::segment::WayOut::gateway;
+    for (const stack::DeviceAddress& own : settings.addresses) {
+      segment.addresses.push_back({own.address, own.prefix_length});
+    }
+  }
+  ROCKHOPPER_TRY(link->segment_, SegmentEnd::open(std::move(segment)));
   link->outermost_ = &link->segment();
-  if (settings.uplink) ROCKHOPPER_TRY(link->add_uplink(settings, pool, seed));
+  if (settings.uplink == UplinkKind::udp) ROCKHOPPER_TRY(link->add_uplink(settings, pool, seed));
   ROCKHOPPER_TRY(link->wrap(settings, pool, wall_offset_ns));
   return link;
 }

@@ -59,6 +59,8 @@ Expected<void> Node::make_host() {
   config.mtu = link_->link().mtu();
   config.packet_pool = pool_->get();
   config.shared_mac = true;  // by all members of the segment
+  // For all of them rh-switch answers.
+  config.silent = settings_.uplink == UplinkKind::rh_switch;
   config.socket = link_->socket_end();
   config.seed = random_.next();
   config.drop_observer = link_->drop_observer();

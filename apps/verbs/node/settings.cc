@@ -27,8 +27,9 @@ constexpr std::array kModes = {std::pair{std::string_view("adaptive"), ProgressM
                                std::pair{std::string_view("thread"), ProgressMode::thread},
                                std::pair{std::string_view("inline"), ProgressMode::inline_only}};
 
-constexpr std::array kUplinks = {std::pair{std::string_view("none"), false},
-                                 std::pair{std::string_view("udp"), true}};
+constexpr std::array kUplinks = {std::pair{std::string_view("none"), UplinkKind::none},
+                                 std::pair{std::string_view("udp"), UplinkKind::udp},
+                                 std::pair{std::string_view("switch"), UplinkKind::rh_switch}};
 
 /// Returns the variable's value; empty if it is not set.
 std::string_view variable(const char* name) {
@@ -49,13 +50,18 @@ Expected<Choice> choose(const char* name, std::string_view value,
   return fail(ErrorCode::invalid_argument, "{} is one of {}, not \"{}\"", name, names, value);
 }
 
-Expected<std::vector<stack::DeviceAddress>> read_addresses(bool uplink) {
+Expected<std::vector<stack::DeviceAddress>> read_addresses(UplinkKind uplink) {
   constexpr const char* kName = "ROCKHOPPER_ADDRESSES";
   std::vector<stack::DeviceAddress> addresses;
   if (const std::string_view value = variable(kName); !value.empty()) {
     auto parsed = parse_addresses(value, uplink);
     if (!parsed) return fail(parsed.error().code, "{}: {}", kName, parsed.error().message);
     return parsed;
+  }
+  if (uplink == UplinkKind::rh_switch) {
+    return fail(ErrorCode::invalid_argument,
+                "the uplink by rh-switch needs {}: those that rh-switch has for the segment",
+                kName);
   }
   addresses = stack::kernel_addresses();
   if (addresses.size() > kAddressesMax) addresses.resize(kAddressesMax);
@@ -75,14 +81,15 @@ std::string capture_path(std::string_view text) {
   return path;
 }
 
-Expected<bool> parse_uplink(std::string_view text) {
+Expected<UplinkKind> parse_uplink(std::string_view text) {
   return choose("ROCKHOPPER_UPLINK", text, kUplinks);
 }
 
-Expected<std::vector<stack::DeviceAddress>> parse_addresses(std::string_view text, bool uplink) {
+Expected<std::vector<stack::DeviceAddress>> parse_addresses(std::string_view text,
+                                                            UplinkKind uplink) {
   std::vector<stack::DeviceAddress> addresses;
   ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
-    ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item, uplink));
+    ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item, uplink == UplinkKind::udp));
     for (const stack::DeviceAddress& other : addresses) {
       if (other.address == own.address) {
         return fail(ErrorCode::invalid_argument, "{} is given twice", own.address.to_string());

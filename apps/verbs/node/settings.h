@@ -21,6 +21,13 @@ enum class ProgressMode : std::uint8_t {
   inline_only,  ///< the application's alone: while it makes no call, peers get no answer
 };
 
+/// The way to other hosts.
+enum class UplinkKind : std::uint8_t {
+  none,
+  udp,        ///< UDP sockets of the kernel, whose addresses it has
+  rh_switch,  ///< the rh-switch that has the segment as a port
+};
+
 /// What the environment says of the device.
 struct Settings {
   /// The GID table, from index 0 on; never empty.
@@ -28,12 +35,12 @@ struct Settings {
   std::string pcap{};  ///< path of a capture; empty: none
   std::optional<stack::FaultConfig> faults{};
   ProgressMode progress = ProgressMode::adaptive;
-  bool uplink = false;  ///< through UDP sockets to other hosts
+  UplinkKind uplink = UplinkKind::none;
 
   /// Reads ROCKHOPPER_ADDRESSES ("192.0.2.1/24,fd00::1/64"; default: the kernel's, and without
   /// any 198.18.0.1/15), ROCKHOPPER_PCAP ("%p" in it is the process's number), ROCKHOPPER_FAULTS
   /// (stack::parse_faults), ROCKHOPPER_PROGRESS (adaptive, thread, inline) and ROCKHOPPER_UPLINK
-  /// (none, udp). An error's message names the variable.
+  /// (none, udp, switch). An error's message names the variable.
   [[nodiscard]] static Expected<Settings> read();
 };
 
@@ -41,11 +48,11 @@ struct Settings {
 [[nodiscard]] std::string capture_path(std::string_view text);
 
 /// Reads ROCKHOPPER_UPLINK's value, which may be empty, as Settings::read() does.
-[[nodiscard]] Expected<bool> parse_uplink(std::string_view text);
+[[nodiscard]] Expected<UplinkKind> parse_uplink(std::string_view text);
 
 /// Reads a list of addresses with prefix lengths as Settings::read() does. Not empty. Those of the
-/// loopback device are good for an uplink alone.
+/// loopback device are good for an uplink by UDP alone.
 [[nodiscard]] Expected<std::vector<stack::DeviceAddress>> parse_addresses(std::string_view text,
-                                                                          bool uplink);
+                                                                          UplinkKind uplink);
 
 }  // namespace rockhopper::verbs

@@ -65,7 +65,8 @@ class Process {
   Process(const Machine& machine, std::uint16_t qpn, std::uint32_t mbufs = 256)
       : machine_(machine),
         pool_(std::move(*stack::PlainPool::create({.size = mbufs, .data_room = 4400}))),
-        segment_(std::move(*SegmentEnd::open(machine.directory.path(), kMtu, pool_->get()))),
+        segment_(std::move(*SegmentEnd::open(
+            {.directory = machine.directory.path(), .mtu = kMtu, .pool = pool_->get()}))),
         uplink_(std::move(*try_open(*segment_, *pool_, machine.address))) {
     EXPECT_TRUE(segment_->membership().claim(qpn));
   }
@@ -291,7 +292,8 @@ TEST_F(UplinkTest, ErrorsSayWhatIsWrong) {
   const Process ours(here_, 11);
   const test::TemporaryDirectory other_segment;
   auto pool = std::move(*stack::PlainPool::create({.size = 64, .data_room = 4400}));
-  auto segment = std::move(*SegmentEnd::open(other_segment.path(), kMtu, pool->get()));
+  auto segment = std::move(
+      *SegmentEnd::open({.directory = other_segment.path(), .mtu = kMtu, .pool = pool->get()}));
   const auto second = Process::try_open(*segment, *pool, here_.address);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::busy);

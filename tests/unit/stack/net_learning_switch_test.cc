@@ -61,7 +61,7 @@ class LearningSwitchTest : public ::testing::Test {
     EXPECT_EQ(pool_.in_use(), 0u) << "mbufs have leaked";
   }
 
-  void make_switch(LearningSwitchConfig config, bool up = true) {
+  void make_switch(const LearningSwitchConfig& config, bool up = true) {
     switch_ = std::make_unique<LearningSwitch>(config);
     for (PortNumber port = 0; port < config.ports; ++port) {
       switch_->set_link(port, up);
@@ -146,6 +146,22 @@ TEST_F(LearningSwitchTest, NothingGoesBackOutTheIngress) {
   EXPECT_TRUE(take(0).empty());
   EXPECT_TRUE(take(1).empty());
   EXPECT_EQ(counters(0)["rx_dropped_same_port"], 1u);
+}
+
+TEST_F(LearningSwitchTest, NobodyTakesTheAddressOfAFixedStation) {
+  make_switch({.ports = 3});
+  rte_ether_addr station{};
+  std::ranges::copy(mac(1), station.addr_bytes);
+  switch_->fix_station(station, 1);
+  receive(0, frame(2, 1));
+  EXPECT_EQ(counters(0)["rx_dropped_moved"], 1u);
+  const Bytes for_it = frame(1, 2);
+  receive(0, for_it);
+  EXPECT_EQ(take(1), Frames{for_it}) << "it has said nothing yet";
+  EXPECT_TRUE(take(2).empty());
+  const Bytes answer = frame(2, 1);
+  receive(1, answer);
+  EXPECT_EQ(take(0), Frames{answer});
 }
 
 TEST_F(LearningSwitchTest, BadFramesAreDroppedEachWithItsReason) {

@@ -97,5 +97,31 @@ TEST(SwitchOptions, EachPortHasACaptureOfItsOwn) {
   EXPECT_EQ(capture_file("dir/x.y.pcapng", 11), "dir/x.y.11.pcapng");
 }
 
+TEST(SwitchOptions, ASegmentIsAPortBehindTheOthers) {
+  const std::string directory = std::filesystem::temp_directory_path();
+  const auto options = read({"--segment", "10.0.0.5/24,fd00::5/64", "--segment",
+                             "10.0.0.6/24@" + directory, "--port", "net_null0", "--memif", "1"});
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  ASSERT_EQ(options->ports.size(), 4u);
+  EXPECT_FALSE(options->ports[0].segment || options->ports[1].segment);
+  const auto& first = options->ports[2].segment;
+  const auto& second = options->ports[3].segment;
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->addresses.size(), 2u);
+  EXPECT_EQ(first->addresses[1].prefix_length, 64);
+  EXPECT_EQ(first->directory, "");
+  EXPECT_EQ(second->directory, directory);
+}
+
+TEST(SwitchOptions, RefusesSegmentsThatCannotBe) {
+  for (const char* segment : {"", "10.0.0.5", "10.0.0.5/24,", "239.0.0.1/24", "127.0.0.1/8",
+                              "10.0.0.5/24@/no/such/directory", "10.0.0.5/24,10.0.0.5/24"}) {
+    EXPECT_FALSE(with_two_ports({"--segment", segment}).has_value()) << segment;
+  }
+  EXPECT_FALSE(with_two_ports({"--segment", "10.0.0.5/24", "--segment", "10.0.0.6/24"}).has_value())
+      << "one segment twice";
+  EXPECT_FALSE(read({"--segment", "10.0.0.5/24"}).has_value()) << "a port alone";
+}
+
 }  // namespace
 }  // namespace rockhopper::apps::ethernet_switch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/verbs/node/management.h"
+#include "apps/node/segment_management.h"
 
 #include <array>
 
@@ -11,7 +11,7 @@
 #include "stack/mbuf_read.h"
 #include "stack/roce_locator.h"
 
-namespace rockhopper::verbs {
+namespace rockhopper {
 namespace {
 
 constexpr std::uint32_t kPorts = 1u << 16;
@@ -47,4 +47,4 @@ std::optional<std::uint16_t> find_manager(const rte_mbuf* frame,
   return static_cast<std::uint16_t>(prefix - 1);
 }
 
-}  // namespace rockhopper::verbs
+}  // namespace rockhopper

@@ -9,7 +9,7 @@
 
 #include "stack/segment/membership.h"
 
-namespace rockhopper::verbs {
+namespace rockhopper {
 
 // The processes of a segment are one device, which has one queue pair 1. Each of them has a
 // connection manager of its own, and what comes for that queue pair goes to one of them.
@@ -30,4 +30,4 @@ static_assert(stack::segment::kSlotsMax < UINT8_MAX);
 [[nodiscard]] std::optional<std::uint16_t> find_manager(const rte_mbuf* frame,
                                                         const stack::segment::Membership& members);
 
-}  // namespace rockhopper::verbs
+}  // namespace rockhopper

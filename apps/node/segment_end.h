@@ -29,6 +29,7 @@ class SegmentEnd final : public roce::QpnAllocator {
       stack::segment::FindReceiver find_receiver = nullptr);
 
   [[nodiscard]] stack::segment::SegmentLink& link() { return link_; }
+  [[nodiscard]] const stack::segment::SegmentLink& link() const { return link_; }
   [[nodiscard]] stack::segment::Membership& membership() { return *membership_; }
 
   [[nodiscard]] bool claim(wire::Qpn number) override {

@@ -35,7 +35,7 @@ class RdmaCmTest(PairTest):
         table = pathlib.Path(segment) / 'table'
         if not table.exists():
             return False
-        services = table.read_bytes()[64 + 128 * 128 + 2**16:]
+        services = table.read_bytes()[64 + 128 * 128 + 2**16:][:2**17]
         return len(services) == 2**17 and (services[port] or services[2**16 + port]) != 0
 
     def start_listener(self, program, *command, port, host=None, options=()):

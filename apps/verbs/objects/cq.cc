@@ -59,7 +59,10 @@ Cq::Cq(Context& owner, Init init)
   pthread_cond_init(&cond, nullptr);
   if (raised_in_ != nullptr) raised_in_->count_users(1);
   owner.add(*this);
+  list();
 }
+
+void Cq::list() { show({.kind = ResourceKind::completion_queue, .values = {queue_->capacity()}}); }
 
 Cq::~Cq() {
   pthread_cond_destroy(&cond);
@@ -83,6 +86,7 @@ Expected<void> Cq::resize(std::uint32_t capacity) {
   auto resized = queue_->resize(capacity);
   if (resized) cqe = static_cast<int>(queue_->capacity());
   poll_lock_.unlock();
+  list();
   return resized;
 }
 

@@ -23,7 +23,7 @@ from pairs import PairTest, free_port
 import support
 import test_harm
 from support import LIMIT_S, Capture, CaptureError, wait_until
-from verbs_support import SANITIZER, SOAK, as_ordinary_user, clean_environment
+from verbs_support import PATHS, SANITIZER, SOAK, as_ordinary_user, clean_environment
 
 PORT = '/sys/class/infiniband/rh0/ports/1'
 ROUNDS = 200 if SOAK else 6
@@ -39,6 +39,9 @@ SOME_OF_LINUX = ('counters/port_xmit_data', 'counters/port_rcv_data', 'counters/
                  'counters/VL15_dropped', 'counters/link_downed', 'hw_counters/duplicate_request',
                  'hw_counters/sent_pkts', 'hw_counters/out_of_sequence', 'hw_counters/lifespan',
                  'hw_counters/rx_write_requests', 'hw_counters/np_cnp_sent')
+
+# The library that shows counters, or another one in its place.
+SHOWS = os.environ.get('ROCKHOPPER_RH_PATHS', PATHS)
 
 # Reads all counters over and over; a line for each that has fallen.
 SAMPLER = '''
@@ -92,9 +95,15 @@ print(*[int(value) for value in values()], flush=True)
 
 
 class LiveTest(PairTest):
+    def start_reader(self, *command):
+        """Starts a program that reads counters."""
+        if SHOWS != PATHS:
+            command = ('sh', '-c', 'LD_PRELOAD="$0" exec "$@"', SHOWS, *command)
+        return self.start_verbs('reader', *command)
+
     def counters(self):
         """{counter: value} of the device, read by a program under rh-run."""
-        process = self.start_verbs('grep', 'grep', '-r', '', f'{PORT}/counters', f'{PORT}/hw_counters')
+        process = self.start_reader('grep', '-r', '', f'{PORT}/counters', f'{PORT}/hw_counters')
         self.assertEqual(process.wait(LIMIT_S), 0, process.messages())
         lines = (line.rpartition(':') for line in process.output().splitlines())
         return {path.removeprefix(f'{PORT}/'): int(value) for path, _, value in lines}
@@ -242,7 +251,7 @@ class Counters(LiveTest):
 
     def test_ways_to_read_a_counter(self):
         go_on = self.lab.path('go-on')
-        reader = self.start_verbs('reader', sys.executable, '-c', READINGS, go_on)
+        reader = self.start_reader(sys.executable, '-c', READINGS, go_on)
         wait_until(lambda: 'not written' in reader.output() or reader.has_ended(), LIMIT_S, 'the reader has begun')
         before = self.counters()
         self.ping_pong('ibv_rc_pingpong', '-g', 0, size=100, iterations=100)
@@ -256,7 +265,7 @@ class Counters(LiveTest):
 
     def test_no_sum_falls_when_processes_are_killed(self):
         self.need('ib_write_bw')
-        sampler = self.start_verbs('sampler', sys.executable, '-c', SAMPLER, PORT)
+        sampler = self.start_reader(sys.executable, '-c', SAMPLER, PORT)
         wait_until(lambda: 'ready' in sampler.output() or sampler.has_ended(), LIMIT_S, 'the sampler has begun')
         before = 0
         for _ in range(ROUNDS):

@@ -60,8 +60,8 @@ Options
   --group NAME
       only this group of counters; may be repeated
   --resources KIND
-      what the programs under rh-run have: dev, process, ctx, pd, cq, qp, mr,
-      srq or all
+      what the programs under rh-run have of the device
+      ({dev,process,ctx,pd,cq,qp,mr,srq,all})
   --describe
       say what the counters count, in place of their values
   --watch SECONDS

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -56,12 +57,25 @@ const CounterFile* file_at(const char* path) {
   return nullptr;
 }
 
-/// Whether the last part of the path is a counter's name: nearly no path is.
+/// The counter's name, behind its folder.
+const char* name_of(const CounterFile& file) {
+  constexpr std::size_t kPlain = sizeof "counters/" - 1;
+  constexpr std::size_t kHardware = sizeof "hw_counters/" - 1;
+  return file.path + (file.path[0] == 'c' ? kPlain : kHardware);
+}
+
+/// Whether the path may be that of a counter, as it is written: nearly none is. Programs open what
+/// realpath() gives them, too, and files of a folder that they stand in.
 bool may_be_counter(const char* path) {
+  constexpr char kFolder[] = "counters";
+  constexpr std::ptrdiff_t kSize = sizeof kFolder - 1;
   const char* slash = std::strrchr(path, '/');
   const char* name = slash == nullptr ? path : slash + 1;
+  const bool in_folder = slash == nullptr || (slash > path && slash[-1] == '.') ||
+                         (slash - path >= kSize && std::memcmp(slash - kSize, kFolder, kSize) == 0);
+  if (!in_folder) return false;
   for (const CounterFile& file : kCounterFiles) {
-    if (std::strcmp(std::strchr(file.path, '/') + 1, name) == 0) return true;
+    if (std::strcmp(name_of(file), name) == 0) return true;
   }
   return false;
 }

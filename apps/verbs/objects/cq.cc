@@ -62,7 +62,9 @@ Cq::Cq(Context& owner, Init init)
   list();
 }
 
-void Cq::list() { show({.kind = ResourceKind::completion_queue, .values = {queue_->capacity()}}); }
+void Cq::list() {
+  show({.kind = ResourceKind::completion_queue, .values = {static_cast<std::uint32_t>(cqe)}});
+}
 
 Cq::~Cq() {
   pthread_cond_destroy(&cond);

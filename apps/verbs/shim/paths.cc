@@ -3,7 +3,8 @@
 
 // The C library's functions that take a path, for programs that look for RDMA devices in /sys and
 // /dev themselves. Each calls the one that it stands before, with the path of the rendered tree if
-// the path is one of those; errno and all results are that function's.
+// the path is one of those; errno and all results are that function's. What is opened may be a
+// counter, so those that read are here, too.
 
 // Both forms of a function are made here, so the headers must not give one the name of the other.
 #undef _FILE_OFFSET_BITS

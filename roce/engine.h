@@ -209,6 +209,8 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   [[nodiscard]] std::optional<AsyncEvent> poll_async_event();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  /// How often queue pairs have gone to another state, by themselves too.
+  [[nodiscard]] std::uint64_t state_changes() const { return state_changes_; }
   /// Calls `visit` for every counter of the engine, drops as `drop_REASON`. Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
@@ -345,6 +347,7 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   std::vector<XrcDomain> xrcds_;
   std::deque<AsyncEvent> async_events_;
   PortState port_state_ = PortState::active;
+  std::uint64_t state_changes_ = 0;
   PkeyTable pkeys_;
   std::vector<const CompletionQueue*> overrun_cqs_;
   stack::Timer overrun_timer_;

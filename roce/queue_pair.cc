@@ -246,6 +246,7 @@ void QueuePair::enter_state(QpState next) {
   trace(TraceEvent::qp_state, static_cast<std::uint32_t>(previous),
         static_cast<std::uint32_t>(next));
   attributes_.qp_state = next;
+  ++engine_.state_changes_;
   switch (next) {
     case QpState::reset:
       send_queue_.clear();

@@ -22,7 +22,8 @@ INSTALLED = TRANSPORT | SERVICES | {'apps/node'}
 
 # A layer includes itself and what stands right of it. The longest matching folder counts.
 MAY_INCLUDE = {
-    'stack': set(),
+    'stack': {'stack/segment/reader'},
+    'stack/segment/reader': set(),  # the C library alone, too
     'roce/wire': set(),
     'roce': {'roce/wire', 'stack'},
     'dc': {'roce', 'roce/wire', 'stack'},
@@ -32,9 +33,10 @@ MAY_INCLUDE = {
     'apps/services/dag/schedule': {'apps/services/dag', 'apps/services/dag/graph'} | TRANSPORT,
     'apps/services/publisher': TRANSPORT,
     'apps/node': TRANSPORT,
-    'apps/verbs/abi': set(),  # every program loads it: the C library and nothing else
+    # Every program loads it: the C library and nothing else.
+    'apps/verbs/abi': {'stack/segment/reader'},
     'apps/verbs/shim': {'apps/verbs/abi'},
-    'apps/verbs/node': {'apps/node'} | TRANSPORT,
+    'apps/verbs/node': {'apps/node', 'apps/verbs/abi'} | TRANSPORT,
     'apps/verbs/cm': {'apps/node', 'apps/verbs/abi', 'apps/verbs/node'} | TRANSPORT,
     'apps/verbs/objects': {'apps/verbs/abi', 'apps/verbs/cm', 'apps/verbs/node'} | TRANSPORT,
     'apps/common': {'apps/node'} | TRANSPORT,

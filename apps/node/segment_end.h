@@ -41,6 +41,7 @@ class SegmentEnd final : public roce::QpnAllocator {
   [[nodiscard]] static Expected<std::unique_ptr<SegmentEnd>> open(SegmentEndConfig config);
 
   [[nodiscard]] stack::segment::SegmentLink& link() { return link_; }
+  [[nodiscard]] const stack::segment::SegmentLink& link() const { return link_; }
   [[nodiscard]] stack::segment::Membership& membership() { return *membership_; }
 
   /// Gives frames from outside to the members that they are for, and keeps none. What a member does

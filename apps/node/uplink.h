@@ -80,6 +80,11 @@ class Uplink final : public stack::Link {
   void let_go() noexcept;
 
   [[nodiscard]] const UplinkCounters& counters() const { return counters_; }
+  /// Packets that were to leave for other hosts and were dropped. Any thread.
+  [[nodiscard]] std::uint64_t discards() const {
+    const stack::UdpSenderCounters& sent = sender_->counters();
+    return sent.tx_refused.value() + sent.tx_too_long.value() + sent.tx_not_own.value();
+  }
   /// This process receives for all. Any thread.
   [[nodiscard]] bool receives() const { return receives_.load(std::memory_order_relaxed); }
 

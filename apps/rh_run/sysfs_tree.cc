@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "apps/rh_run/netlink_answers.h"
+#include "apps/verbs/abi/counter_files.h"
 #include "apps/verbs/abi/device_files.h"
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/node/lid.h"
@@ -85,6 +86,11 @@ void add_device(Files& files, const verbs::DeviceObject& object,
       fmt::format("{:#x}", numbered == addresses.end() ? 0 : verbs::lid_of(numbered->address));
   files[port + "sm_lid"] = "0x0";
   files[port + "pkeys/0"] = "0xffff";
+  // What programs read there librh-paths.so tells them.
+  for (const verbs::CounterFile& file : verbs::kCounterFiles) {
+    files[port + file.path] = "0";
+  }
+  files[port + "hw_counters/lifespan"] = "10";  // of what is kept of a counter, in milliseconds
   const std::string device = rdma + "device/";
   files[device + "numa_node"] = "-1";
   files[device + "local_cpus"] = all_processors();

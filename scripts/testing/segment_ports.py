@@ -14,5 +14,5 @@ def has_listener(segment, port):
     table = pathlib.Path(segment) / 'table'
     if not table.exists():
         return False
-    services = table.read_bytes()[SERVICES_AT:]
+    services = table.read_bytes()[SERVICES_AT:][:2 * PORTS]
     return len(services) == 2 * PORTS and (services[port] or services[PORTS + port]) != 0

@@ -3,39 +3,35 @@
 #include "stack/segment/directory.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <system_error>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "stack/runtime_directory.h"
+#include "stack/segment/reader/public_part.h"
 
 namespace rockhopper::stack::segment {
 namespace {
 
-/// A folder of this user in shared memory, which is never written to a disk.
-Expected<std::string> user_directory() {
-  if (access("/dev/shm", W_OK | X_OK) != 0) return runtime_directory();
-  std::string path = "/dev/shm/rockhopper-" + std::to_string(getuid());
-  ROCKHOPPER_TRY(make_private_directory(path));
-  return path;
+/// The folder above, which is this user's.
+Expected<void> make_user_directory(const std::string& path) {
+  if (is_in_shared_memory()) return make_private_directory(path);
+  ROCKHOPPER_TRY(runtime_directory());
+  return {};
 }
 
 }  // namespace
 
 Expected<std::string> directory() {
-  if (const char* given = std::getenv("ROCKHOPPER_SEGMENT"); given != nullptr && *given != '\0') {
-    ROCKHOPPER_TRY(make_private_directory(given));
-    return std::string(given);
-  }
-  struct stat network = {};
-  if (stat("/proc/self/ns/net", &network) != 0) {
-    return fail(ErrorCode::io, "cannot look at /proc/self/ns/net: {}",
+  char buffer[PATH_MAX];
+  if (!write_segment_path(buffer, sizeof buffer)) {
+    return fail(ErrorCode::io, "cannot tell where the segment is: {}",
                 std::generic_category().message(errno));
   }
-  ROCKHOPPER_TRY(std::string path, user_directory());
-  path += "/segment-" + std::to_string(network.st_ino);
+  std::string path = buffer;
+  if (const char* given = std::getenv("ROCKHOPPER_SEGMENT"); given == nullptr || *given == '\0') {
+    ROCKHOPPER_TRY(make_user_directory(path.substr(0, path.rfind('/'))));
+  }
   ROCKHOPPER_TRY(make_private_directory(path));
   return path;
 }

@@ -9,16 +9,13 @@
 
 #include <rte_ether.h>
 
+#include "stack/segment/reader/public_part.h"
+
 namespace rockhopper::stack::segment {
 
 // What the processes of a segment share, byte for byte. Every one of them may write anything at any
 // time: a reader takes each value once, checks it, and uses its copy.
 
-/// A table begins with it: another value is of another version of this library, or no table at all.
-inline constexpr std::uint64_t kMagic = 0x34746e656d676552;  // "Regment4"
-
-/// Members of a segment.
-inline constexpr std::uint16_t kSlotsMax = 128;
 /// Numbers of queue pairs that members own: the low 16 bits of a QPN.
 inline constexpr std::uint32_t kNumbers = 1u << 16;
 /// Names of services that members serve: ports, of two spaces.
@@ -53,6 +50,8 @@ struct Gateway {
   std::atomic<std::uint64_t> addresses;  ///< a digest of the segment's addresses
 };
 
+using Tallies = std::array<std::atomic<std::uint64_t>, kTallies>;
+
 /// The segment itself.
 struct Table {
   std::uint64_t magic;
@@ -64,8 +63,11 @@ struct Table {
   std::array<std::atomic<std::uint8_t>, kNumbers> owners;
   /// By the name of a service: the same of who serves it.
   std::array<std::atomic<std::uint8_t>, kServices> servers;
+  /// By slot. Nobody clears them.
+  alignas(64) std::array<Tallies, kSlotsMax> tallies;
 };
 static_assert(kSlotsMax < UINT8_MAX);
+static_assert(offsetof(Table, tallies) == kTalliesAt && sizeof(Table) == kTableBytes);
 
 /// Frames on their way from one member to another: a ring of bytes. A frame stands in it in one
 /// piece, behind its length, and begins at a multiple of 8.

@@ -29,8 +29,9 @@ constexpr int kAttempts = 2000;
 /// Attempts to make the table where there is no memory for it.
 constexpr int kMakings = 50;
 constexpr long kPauseNs = 1'000'000;
-/// Begins the name of a slot's file: "lanes-SLOT-GENERATION".
+/// These begin the names of a slot's files: "lanes-SLOT-GENERATION".
 constexpr std::string_view kLanesPrefix = "lanes-";
+constexpr std::string_view kResourcesPrefix = "resources-";
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
@@ -268,6 +269,11 @@ std::string Membership::lanes_path(std::uint16_t slot, std::uint32_t generation)
   return fmt::format("{}/{}{}-{}", directory_, kLanesPrefix, slot, generation);
 }
 
+std::string Membership::resources_path() const {
+  return fmt::format("{}/{}{}-{}", directory_, kResourcesPrefix, slot_,
+                     own_slot().generation.load(std::memory_order_relaxed));
+}
+
 // The lock is one of an open file: another thread or object of this process does not have it, and
 // what this process closes elsewhere does not lose it.
 bool Membership::set_lock(std::uint16_t slot, short type) const {
@@ -307,19 +313,21 @@ void Membership::clean(const Slots& slots) const {
   take_back(table().owners);
   take_back(table().servers);
   take_back(std::span(&table().gateway.slot, 1));
-  remove_lanes(slots);
+  remove_files(slots);
 }
 
 /// Removes the files that are called like those of the slots, as the generations in the table may
 /// be anything.
-void Membership::remove_lanes(const Slots& slots) const {
+void Membership::remove_files(const Slots& slots) const {
   std::error_code error;
   for (std::filesystem::directory_iterator file(directory_, error), end; !error && file != end;
        file.increment(error)) {
     const std::string name = file->path().filename();
     std::uint16_t slot = kSlotsMax;
-    if (!name.starts_with(kLanesPrefix)) continue;
-    (void)std::from_chars(&name[kLanesPrefix.size()], name.data() + name.size(), slot);
+    for (const std::string_view prefix : {kLanesPrefix, kResourcesPrefix}) {
+      if (!name.starts_with(prefix)) continue;
+      (void)std::from_chars(&name[prefix.size()], name.data() + name.size(), slot);
+    }
     if (slot < kSlotsMax && slots[slot]) (void)::unlink(file->path().c_str());
   }
 }

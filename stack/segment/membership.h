@@ -40,6 +40,9 @@ class Membership {
   void let_go() noexcept;
 
   [[nodiscard]] std::uint16_t slot() const { return slot_; }
+  /// The path for a file of this member's that others may look into. It is for the caller to make;
+  /// whoever cleans up after the member removes it.
+  [[nodiscard]] std::string resources_path() const;
   /// Where the files of the segment are.
   [[nodiscard]] const std::string& directory() const { return directory_; }
   /// The one address that all members have.
@@ -81,6 +84,8 @@ class Membership {
 
   [[nodiscard]] Slot& slot(std::uint16_t slot) const { return table().slots[slot]; }
   [[nodiscard]] Slot& own_slot() const { return slot(slot_); }
+  /// This member's, which it alone writes.
+  [[nodiscard]] Tallies& own_tallies() const { return table().tallies[slot_]; }
   /// The lane from the member in slot `sender` to this one.
   [[nodiscard]] Lane& lane_from(std::uint16_t sender) const {
     return lanes_.at<Lane>(sender * kLaneStride);
@@ -123,7 +128,7 @@ class Membership {
   [[nodiscard]] bool lock(std::uint16_t slot) const;
   void unlock(std::uint16_t slot) const;
   void clean(const Slots& slots) const;
-  void remove_lanes(const Slots& slots) const;
+  void remove_files(const Slots& slots) const;
 
   const std::string directory_;
   const int process_;

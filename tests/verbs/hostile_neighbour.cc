@@ -5,8 +5,8 @@
 //   hostile_neighbour DIRECTORY frames|damage COUNT SEED
 //
 // `frames`: joins, and puts so many frames into the lanes of all others: random bytes, and frames
-// that are right up to some header. `damage`: writes random bytes so often into the table and into
-// the lanes that have memory.
+// that are right up to some header. `damage`: writes random bytes so often into the table, into the
+// lanes that have memory and into the lists of resources, which it cuts, too.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -138,18 +138,36 @@ void send_frames(const std::string& directory, std::uint64_t count, Random& rand
 /// Bytes of the lane's head and first frames, where damage does most.
 constexpr std::uint64_t kHead = 1024;
 
-void damage(const std::string& directory, std::uint64_t count, Random& random) {
-  std::vector<stack::Descriptor> lanes;
+/// The files whose names begin so.
+std::vector<stack::Descriptor> open_files(const std::string& directory, std::string_view prefix) {
+  std::vector<stack::Descriptor> files;
   for (const auto& file : std::filesystem::directory_iterator(directory)) {
     const std::string path = file.path();
-    if (file.path().filename().string().starts_with("lanes-")) {
-      lanes.emplace_back(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (file.path().filename().string().starts_with(prefix)) {
+      files.emplace_back(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     }
   }
+  return files;
+}
+
+/// Nothing of a list of resources is mapped, so it may be cut, too.
+void damage_list(int fd, const Bytes& garbage, Random& random) {
+  constexpr std::uint64_t kListed = 1024;
+  (void)!::pwrite(fd, garbage.data(), garbage.size(), static_cast<off_t>(random.below(kListed)));
+  if (random.below(64) == 0) (void)!::ftruncate(fd, static_cast<off_t>(random.below(kListed)));
+}
+
+void damage(const std::string& directory, std::uint64_t count, Random& random) {
+  const auto lanes = open_files(directory, "lanes-");
+  const auto lists = open_files(directory, "resources-");
   const stack::Descriptor table(::open((directory + "/table").c_str(), O_RDWR | O_CLOEXEC));
   if (!table || lanes.empty()) give_up("there is nobody");
   for (std::uint64_t i = 0; i < count; ++i) {
     const Bytes garbage = random_bytes(random, 1 + random.below(8));
+    if (!lists.empty() && random.below(8) == 0) {
+      damage_list(lists[random.below(lists.size())].fd(), garbage, random);
+      continue;
+    }
     int fd = table.fd();
     std::uint64_t at = random.below(sizeof(stack::segment::Table) - 8);
     if (random.below(2) == 0) {

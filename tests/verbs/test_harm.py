@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from verbs_support import ENGINE, RH_RUN, SOAK, clean_environment
+from verbs_support import ENGINE, PROGRAMS, RH_RUN, SOAK, clean_environment
 
 ROUNDS = int(os.environ.get('ROCKHOPPER_HARM_ROUNDS', 1000 if SOAK else 4))
 HOSTILE = 10**6 if SOAK else 20_000
@@ -34,7 +34,8 @@ IMPATIENT, PATIENT = 14, 20
 SLOTS, SLOT_BYTES, SLOTS_AT = 128, 128, 64
 OWNERS_AT = SLOTS_AT + SLOTS * SLOT_BYTES
 OWNERS_BYTES = 2**16 + 2**17  # of numbers of queue pairs, and of services
-TABLE_BYTES = OWNERS_AT + OWNERS_BYTES
+TALLIES_AT = OWNERS_AT + OWNERS_BYTES
+TABLE_BYTES = TALLIES_AT + SLOTS * 64 * 8
 
 
 class Peer:
@@ -151,7 +152,7 @@ class Harm(unittest.TestCase):
         for slot in range(SLOTS):
             generation, _, sleep, process = struct.unpack_from('=4I', table, SLOTS_AT + slot * SLOT_BYTES)
             self.assertEqual((generation % 2, sleep, process), (0, 0, 0), f'slot {slot} is in use')
-        self.assertEqual(table[OWNERS_AT:], bytes(OWNERS_BYTES), 'somebody has numbers or services')
+        self.assertEqual(table[OWNERS_AT:TALLIES_AT], bytes(OWNERS_BYTES), 'somebody has numbers or services')
         used = os.stat(self.segment / 'table').st_blocks * 512
         self.assertLess(used, TABLE_BYTES + 2 * 4096)
 
@@ -242,6 +243,7 @@ class Harm(unittest.TestCase):
         peers = [peer for pair in pairs for peer in pair]
         self.begin(peers)
         self.run_neighbour('damage')
+        self.assert_watchers_survive()
         for peer in peers:
             self.assertRegex(peer.line(2) or 'nothing', r'^done$|^error ', f'seed {SEED}: {peer.errors}')
         for peer in peers:
@@ -252,6 +254,18 @@ class Harm(unittest.TestCase):
         self.assertEqual(late.status(), 3)
         self.assertRegex(late.errors, r'^rockhopper: cannot open rh0: .*/table is not a table of this '
                          r'version: end the programs that use it and remove it\n')
+
+    def assert_watchers_survive(self):
+        """Who looks at the device gets numbers and a list, whatever they are, and lines."""
+        environment = clean_environment(XDG_RUNTIME_DIR=str(self.runtime), ROCKHOPPER_SEGMENT=str(self.segment))
+        for command in ((PROGRAMS / 'rh-stats', '--resources', 'all'),
+                        (RH_RUN, 'cat', '/sys/class/infiniband/rh0/ports/1/counters/port_xmit_packets')):
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False,
+                                  timeout=LIMIT_S)
+            self.assertIn(done.returncode, (0, 1), f'seed {SEED}: {done.stderr}')
+            for line in done.stderr.splitlines():
+                self.assertRegex(line, '^rh-stats: ', f'seed {SEED}')
+        self.assertRegex(done.stdout, r'^\d+\n$')
 
     def in_small_memory(self, size):
         """A command's beginning by which it has that much shared memory; with others of the test."""
@@ -282,7 +296,7 @@ class Harm(unittest.TestCase):
         return [self.start(*arguments, prefix=enter) for _ in range(count)]
 
     def test_no_memory_for_a_lane(self):
-        first, second = self.start_in_small_memory('268k', 2, 1, 3, IMPATIENT, 'poll')
+        first, second = self.start_in_small_memory('332k', 2, 1, 3, IMPATIENT, 'poll')
         self.introduce((first, second))
         self.begin((first, second))
         for peer in (first, second):

@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 #include <unistd.h>
 
+#include "apps/verbs/abi/counter_files.h"
 #include "apps/verbs/abi/device_files.h"
 #include "apps/verbs/abi/environment.h"
 
@@ -21,9 +22,10 @@ namespace rockhopper::verbs {
 namespace {
 
 /// Returns what is read and ended with a zero, without a line's end; -1 if it does not fit.
-int read_file(const char* path, char* to, std::size_t size) {
+int read_file(const char* path, const char* tree, char* to, std::size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
+  show_counter(fd, path, tree);
   const ssize_t result = read(fd, to, size);
   const int error = errno;
   close(fd);
@@ -67,7 +69,7 @@ int ibv_read_sysfs_file(const char* folder, const char* file, char* to, std::siz
     errno = ENAMETOOLONG;
     return -1;
   }
-  if (!ours || tree != nullptr) return read_file(path, to, size);
+  if (!ours || tree != nullptr) return read_file(path, tree != nullptr ? tree : "", to, size);
   return read_device_file(folder, file, to, size);
 }
 

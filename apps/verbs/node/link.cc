@@ -24,6 +24,8 @@ Expected<std::unique_ptr<NodeLink>> NodeLink::open(const Settings& settings, rte
   ROCKHOPPER_TRY(link->segment_, SegmentEnd::open(std::move(segment)));
   link->outermost_ = &link->segment();
   if (settings.uplink == UplinkKind::udp) ROCKHOPPER_TRY(link->add_uplink(settings, pool, seed));
+  link->meter_ = std::make_unique<PortMeter>(*link->outermost_);
+  link->outermost_ = link->meter_.get();
   ROCKHOPPER_TRY(link->wrap(settings, pool, wall_offset_ns));
   return link;
 }
@@ -55,6 +57,16 @@ std::optional<stack::KernelSocket> NodeLink::socket_end() const {
   if (uplink_ == nullptr) return std::nullopt;
   return uplink_->socket_end();
 }
+
+std::uint64_t NodeLink::discards() const {
+  const auto& lanes = segment_->link().counters();
+  std::uint64_t sum =
+      lanes.tx_lane_full.value() + lanes.tx_no_lane.value() + lanes.tx_too_long.value();
+  if (uplink_ != nullptr) sum += uplink_->discards();
+  return sum;
+}
+
+std::uint64_t NodeLink::damaged() const { return segment_->link().counters().rx_damaged.value(); }
 
 void NodeLink::abandon() noexcept {
   if (segment_ != nullptr) segment_->membership().let_go();

@@ -10,6 +10,7 @@
 
 #include "apps/node/segment_end.h"
 #include "apps/node/uplink.h"
+#include "apps/verbs/node/port_meter.h"
 #include "apps/verbs/node/settings.h"
 #include "stack/error.h"
 #include "stack/fault_injector.h"
@@ -38,6 +39,14 @@ class NodeLink {
   [[nodiscard]] stack::Link& link() { return *outermost_; }
   /// The innermost one, on which a thread sleeps until a packet comes.
   [[nodiscard]] stack::segment::SegmentLink& segment() { return segment_->link(); }
+  /// What has crossed the port. Any thread.
+  [[nodiscard]] const PortMeter& meter() const { return *meter_; }
+  /// Packets that were to leave and were dropped. Any thread.
+  [[nodiscard]] std::uint64_t discards() const;
+  /// Lanes whose contents made no sense. Any thread.
+  [[nodiscard]] std::uint64_t damaged() const;
+  /// This process receives from the uplink, for all. Any thread.
+  [[nodiscard]] bool receives_for_all() const { return uplink_ != nullptr && uplink_->receives(); }
   /// As that of the segment, for what comes from other hosts too.
   [[nodiscard]] std::optional<std::uint32_t> arm();
   /// What the host has to know of an uplink.
@@ -65,6 +74,7 @@ class NodeLink {
   // In order of construction: each stands on the ones before.
   std::unique_ptr<SegmentEnd> segment_;
   std::unique_ptr<Uplink> uplink_;
+  std::unique_ptr<PortMeter> meter_;
   std::unique_ptr<stack::PcapWriter> pcap_;
   std::unique_ptr<stack::FaultInjector> faults_;
   stack::Link* outermost_ = nullptr;

@@ -3,10 +3,13 @@
 #include "apps/verbs/node/node.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
 #include <rte_mbuf.h>
+#include <unistd.h>
 
 #include "apps/verbs/node/memory_check.h"
 #include "stack/time_units.h"
@@ -23,6 +26,10 @@ constexpr unsigned kLastBursts = 64;
 /// for it so often.
 constexpr std::uint64_t kRoomNs = 2 * kNsPerSecond;
 constexpr long kRoomLookNs = 50'000;
+/// The PSNs of queue pairs are listed so often, and more rarely where there are many: so long for
+/// each.
+constexpr std::uint64_t kListPeriodNs = 10 * kNsPerMs;
+constexpr std::uint64_t kListQueuePairNs = 50 * kNsPerUs;
 /// All of them at once is what some programs try.
 constexpr std::uint32_t kQueuePairsMax = 16'384;
 
@@ -36,12 +43,16 @@ Expected<std::unique_ptr<Node>> Node::open(Settings settings) {
   ROCKHOPPER_TRY(node->make_link());
   ROCKHOPPER_TRY(node->make_host());
   ROCKHOPPER_TRY(node->make_engine());
+  node->make_tellers();
   node->worker_ = std::make_unique<stack::Worker>(node->link_->link(), *node->host_, node->clock_);
   ROCKHOPPER_TRY(node->progress_.start(*node->link_));
   return node;
 }
 
-Node::~Node() { progress_.stop(); }
+Node::~Node() {
+  progress_.stop();
+  if (tallies_ != nullptr) tallies_->write();
+}
 
 Expected<void> Node::make_link() {
   ROCKHOPPER_TRY(pool_,
@@ -85,6 +96,40 @@ Expected<void> Node::make_engine() {
   return {};
 }
 
+void Node::make_tellers() {
+  tallies_ = std::make_unique<TallyWriter>(membership().own_tallies(), *link_, *engine_);
+  resources_ = std::make_unique<Resources>(membership().resources_path());
+  opened_ns_ = clock_.now_ns() + clock_.wall_offset_ns();
+  process_.show(*resources_, describe_process());
+  for (const stack::DeviceAddress& own : settings_.addresses) {
+    ResourceRecord record{.kind = ResourceKind::address, .type = own.prefix_length};
+    std::memcpy(record.values.data(), own.address.bytes.data(), own.address.bytes.size());
+    (void)resources_->add(record);  // for as long as the process has the device
+  }
+}
+
+ResourceRecord Node::describe_process() const {
+  ResourceRecord record{.kind = ResourceKind::process};
+  record.id = static_cast<std::uint32_t>(getpid());
+  if (settings_.uplink) record.state |= ResourceRecord::kUplink;
+  if (link_->receives_for_all()) record.state |= ResourceRecord::kReceives;
+  record.set_text(program_invocation_short_name);
+  record.set_wide(record.values.size() - 2, opened_ns_);
+  return record;
+}
+
+void Node::list(std::uint64_t now_ns) {
+  listed_ns_ = now_ns;
+  listed_changes_ = engine_->state_changes();
+  std::size_t count = 0;
+  for (EventSink* sink : sinks_) {
+    count += sink->list_queue_pairs();
+  }
+  list_pause_ns_ = count * kListQueuePairNs;
+  list_period_ns_ = std::max(kListPeriodNs, list_pause_ns_);
+  process_.show(*resources_, describe_process());
+}
+
 bool Node::Pager::page_in(const std::byte* data, std::uint64_t length, bool writes) {
   return check_memory(data, length, writes) == 0;
 }
@@ -92,6 +137,7 @@ bool Node::Pager::page_in(const std::byte* data, std::uint64_t length, bool writ
 void Node::abandon() noexcept {
   abandoned_.store(true, std::memory_order_relaxed);
   if (link_ != nullptr) link_->abandon();
+  if (resources_ != nullptr) resources_->let_go();
 }
 
 std::uint64_t Node::next_deadline_ns() const {
@@ -106,6 +152,11 @@ void Node::finish() {
 }
 
 void Node::settle() {
+  send_what_waits();
+  tallies_->write();
+}
+
+void Node::send_what_waits() {
   for (unsigned i = 0; i < kLastBursts && worker_->send_now(); ++i) {
   }
   const std::uint64_t begin_ns = clock_.now_ns();

@@ -13,7 +13,9 @@
 #include "apps/verbs/node/engine_lock.h"
 #include "apps/verbs/node/link.h"
 #include "apps/verbs/node/progress.h"
+#include "apps/verbs/node/resources.h"
 #include "apps/verbs/node/settings.h"
+#include "apps/verbs/node/tally_writer.h"
 #include "roce/async_event.h"
 #include "roce/engine.h"
 #include "roce/memory.h"
@@ -27,7 +29,7 @@
 
 namespace rockhopper::verbs {
 
-/// Is told of the engine's asynchronous events, in a Section.
+/// Is told of what happens in the engine, in a Section.
 class EventSink {
  public:
   EventSink() = default;
@@ -35,6 +37,8 @@ class EventSink {
   EventSink& operator=(const EventSink&) = delete;
   virtual ~EventSink() = default;
   virtual void on_async_event(const roce::AsyncEvent& event) = 0;
+  /// Queue pairs may have moved: lists them as they are. Returns how many there are.
+  virtual std::size_t list_queue_pairs() = 0;
 };
 
 /// What is served beside the engine, by whoever takes the node's turns.
@@ -89,6 +93,25 @@ class Node {
       service_->poll(clock_.now_ns());
     }
   }
+  /// What has been made of this device, for whoever looks at the segment.
+  [[nodiscard]] Resources& resources() { return *resources_; }
+  /// Tells the others what this process has counted and, not too often where they are many, how its
+  /// queue pairs are.
+  void tell(std::uint64_t now_ns) {
+    tallies_->write();
+    if (now_ns >= next_listing_ns() || now_ns - listed_ns_ >= list_period_ns_) list(now_ns);
+  }
+  /// When tell() has queue pairs to list that have gone to other states; kNever: there are none.
+  [[nodiscard]] std::uint64_t next_listing_ns() const {
+    return engine_->state_changes() == listed_changes_ ? stack::kNever
+                                                       : listed_ns_ + list_pause_ns_;
+  }
+  /// As tell(), unless that was done within TallyWriter::kPeriodNs.
+  void tell_when_due(std::uint64_t now_ns) {
+    if (now_ns - told_ns_ < TallyWriter::kPeriodNs) return;
+    told_ns_ = now_ns;
+    tell(now_ns);
+  }
   /// When a turn has work again besides what comes.
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
   /// The process ends: what its peers are to know leaves.
@@ -122,6 +145,10 @@ class Node {
   [[nodiscard]] Expected<void> make_link();
   [[nodiscard]] Expected<void> make_host();
   [[nodiscard]] Expected<void> make_engine();
+  void make_tellers();
+  void send_what_waits();
+  void list(std::uint64_t now_ns);
+  [[nodiscard]] ResourceRecord describe_process() const;
   void distribute_events();
 
   const Settings settings_;
@@ -139,6 +166,15 @@ class Node {
   std::unique_ptr<NodeLink> link_;
   std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<TallyWriter> tallies_;
+  std::unique_ptr<Resources> resources_;
+  Listing process_;
+  std::uint64_t opened_ns_ = 0;  ///< since 1970
+  std::uint64_t told_ns_ = 0;
+  std::uint64_t listed_ns_ = 0;
+  std::uint64_t listed_changes_ = 0;  ///< of queue pairs' states
+  std::uint64_t list_pause_ns_ = 0;
+  std::uint64_t list_period_ns_ = 0;
   std::unique_ptr<stack::Worker> worker_;
   Progress progress_;
 };

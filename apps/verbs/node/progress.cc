@@ -49,7 +49,10 @@ bool Progress::turn_of_application(bool lingers) {
   bool moved = false;
   if (mode_ != ProgressMode::thread && !node_.abandoned() && node_.lock().try_lock()) {
     moved = turn();
-    if (moved) on_moved_by_application(lingers);
+    if (moved) {
+      on_moved_by_application(lingers);
+      tell_unless_watched();
+    }
     application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
     node_.tell_events();
@@ -69,6 +72,14 @@ void Progress::on_moved_by_application(bool lingers) {
   if (moves_ < reluctance_) return;
   dispensable_.store(true, std::memory_order_relaxed);
   ring_if_asleep(0);
+}
+
+/// The thread tells what was counted when it looks, and before it sleeps; while it sleeps, nobody
+/// else does.
+void Progress::tell_unless_watched() {
+  if (mode_ == ProgressMode::inline_only || asleep_until_ns_ != 0) {
+    node_.tell(node_.clock().now_ns());
+  }
 }
 
 void Progress::wait_for_writes() {
@@ -99,6 +110,7 @@ void Progress::on_posted() {
   if (posts_ == 0 || posts_ == kPostsMax) {
     (void)node_.worker().send_now();
     posts_ = 0;
+    tell_unless_watched();
   }
   ++posts_;
   on_changed();
@@ -153,9 +165,10 @@ void Progress::watch() {
   if (wanted_.load(std::memory_order_acquire) == 0 && turns != turns_seen_) {
     turns_seen_ = turns;
     look_ns_ = std::min(2 * look_ns_, kLastLookNs);
+    const Section section(node_);
+    node_.tell_when_due(now_ns);
     if (now_ns - term_began_ns_ > kForgivenNs) {
       term_began_ns_ = now_ns;
-      const Section section(node_);
       reluctance_ = std::max(reluctance_ / 2, kReluctanceMin);
     }
     return;
@@ -204,7 +217,10 @@ bool Progress::take_turns() {
     {
       const Section section(node_);
       moved = turn();
-      if (moved) moves_ /= 2;
+      if (moved) {
+        moves_ /= 2;
+        node_.tell_when_due(last_ns);
+      }
     }
     const std::uint32_t turns = application_turns_.load(std::memory_order_relaxed);
     crowded = turns == std::exchange(turns_seen, turns) ? 0 : crowded + 1;
@@ -236,7 +252,8 @@ void Progress::go_to_sleep() {
     if (turn()) return;
     armed = link_->arm();
     if (!armed) return;
-    until_ns = node_.next_deadline_ns();
+    node_.tell(node_.clock().now_ns());
+    until_ns = std::min(node_.next_deadline_ns(), node_.next_listing_ns());
     asleep_until_ns_ = until_ns;
   }
   if (until_ns > node_.clock().now_ns() && !stop_.load(std::memory_order_relaxed)) {

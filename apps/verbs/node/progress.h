@@ -87,6 +87,8 @@ class Progress {
   /// WRITEs that were executed here, which the application may wait for without a poll.
   [[nodiscard]] std::uint64_t writes() const;
   void on_moved_by_application(bool lingers);
+  /// In a Section: packets have moved.
+  void tell_unless_watched();
   void begin_to_watch();
   void begin_to_serve();
   void go_to_sleep();

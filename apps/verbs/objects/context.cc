@@ -68,7 +68,11 @@ Expected<Context*> Context::open(ibv_device* device) {
 }
 
 Context::Context(ibv_device* device, Node& node, std::unique_ptr<EventUnits> units)
-    : verbs_context{}, node_(node), magic_(kMagic), units_(std::move(units)) {
+    : verbs_context{},
+      node_(node),
+      magic_(kMagic),
+      number_(node.resources().next_context()),
+      units_(std::move(units)) {
   context.device = device;
   // There is no driver to command, but some programs duplicate what is a descriptor elsewhere.
   context.cmd_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -78,6 +82,9 @@ Context::Context(ibv_device* device, Node& node, std::unique_ptr<EventUnits> uni
   pthread_mutex_init(&context.mutex, nullptr);
   set_operations(*this);
   node_.add_sink(*this);
+  ResourceRecord record{.kind = ResourceKind::context, .context = number_};
+  record.set_text(device->name);
+  listing_.show(node_.resources(), record);
 }
 
 Context::~Context() {
@@ -87,6 +94,7 @@ Context::~Context() {
       const Section section(node_);
       node_.remove_sink(*this);
       abandon_objects();
+      listing_.leave();
     }
     release_node(node_);
   }
@@ -138,6 +146,13 @@ void Context::remove(Srq& srq) {
   withdraw([&srq](const ibv_async_event& event) {
     return event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == &srq;
   });
+}
+
+std::size_t Context::list_queue_pairs() {
+  for (const auto& [number, qp] : qps_) {
+    qp->list();
+  }
+  return qps_.size();
 }
 
 void Context::push(const ibv_async_event& event) {

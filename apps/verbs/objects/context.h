@@ -37,6 +37,9 @@ class Context final : public verbs_context, private EventSink {
   [[nodiscard]] Node& node() const { return node_; }
   [[nodiscard]] roce::Engine& engine() const { return node_.engine(); }
 
+  /// Which of the process's contexts it is, from 1 on.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
   // In a Section.
   /// A handle that no object has had; not 0.
   [[nodiscard]] std::uint32_t next_id() {
@@ -66,6 +69,7 @@ class Context final : public verbs_context, private EventSink {
   Context(ibv_device* device, Node& node, std::unique_ptr<EventUnits> units);
 
   void on_async_event(const roce::AsyncEvent& event) override;
+  std::size_t list_queue_pairs() override;
   void on_queue_pair_event(const roce::AsyncEvent& event, ibv_event_type type);
   void push(const ibv_async_event& event);
   template <typename Match>
@@ -74,6 +78,8 @@ class Context final : public verbs_context, private EventSink {
 
   Node& node_;
   std::uint32_t magic_;
+  const std::uint32_t number_;
+  Listing listing_;
   std::uint32_t next_id_ = 0;
   std::unique_ptr<EventUnits> units_;
   std::deque<ibv_async_event> events_;

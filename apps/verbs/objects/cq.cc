@@ -59,6 +59,11 @@ Cq::Cq(Context& owner, Init init)
   pthread_cond_init(&cond, nullptr);
   if (raised_in_ != nullptr) raised_in_->count_users(1);
   owner.add(*this);
+  list();
+}
+
+void Cq::list() {
+  show({.kind = ResourceKind::completion_queue, .values = {static_cast<std::uint32_t>(cqe)}});
 }
 
 Cq::~Cq() {
@@ -83,6 +88,7 @@ Expected<void> Cq::resize(std::uint32_t capacity) {
   auto resized = queue_->resize(capacity);
   if (resized) cqe = static_cast<int>(queue_->capacity());
   poll_lock_.unlock();
+  list();
   return resized;
 }
 

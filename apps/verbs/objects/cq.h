@@ -80,6 +80,7 @@ class Cq final : public ibv_cq_ex,
 
  private:
   void release() override;
+  void list();
   void on_completion_event(roce::CompletionQueue& cq) override;
 
   std::unique_ptr<roce::CompletionQueue> queue_;

@@ -17,6 +17,7 @@ Pd::Pd(Context& owner, Pd* parent, ThreadDomain* thread_domain)
   handle = id();
   if (parent_ != nullptr) parent_->count_users(1);
   if (thread_domain_ != nullptr) thread_domain_->count_users(1);
+  show({.kind = ResourceKind::protection_domain});
 }
 
 void Pd::release() {

@@ -84,6 +84,10 @@ void Mr::show() {
   addr = registration_.dm != nullptr ? nullptr : registration_.addr;
   length = registration_.length;
   lkey = rkey = static_cast<std::uint32_t>(registration_.key);
+  ResourceRecord record{.kind = ResourceKind::region, .values = {pd->handle, lkey, rkey}};
+  record.set_wide(4, registration_.iova);
+  record.set_wide(6, length);
+  Object::show(record);
 }
 
 void Mr::change(Pd& owner, const Registration& registration) {

@@ -15,4 +15,10 @@ Object::Object(Context& context, Kind kind)
   context.add(*this);
 }
 
+void Object::show(ResourceRecord record) {
+  record.context = context_.number();
+  record.id = id_;
+  listing_.show(node_.resources(), record);
+}
+
 }  // namespace rockhopper::verbs

@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "apps/verbs/node/node.h"
+#include "apps/verbs/node/resources.h"
 
 namespace rockhopper::verbs {
 
@@ -48,6 +49,7 @@ class Object : public boost::intrusive::list_base_hook<
   /// Its context is closed while the object is still there: ends what the engine has of it. The
   /// program may still hold the pointer, so that the object remains, as none.
   void abandon() {
+    listing_.leave();
     release();
     magic_ = 0;
   }
@@ -55,6 +57,9 @@ class Object : public boost::intrusive::list_base_hook<
  protected:
   /// Enters it into the context's list.
   Object(Context& context, Kind kind);
+  /// Lists it, or what has become of it, for whoever looks at the segment. `record` need not say
+  /// whose it is.
+  void show(ResourceRecord record);
 
  private:
   /// Ends what the engine has of it. Also of objects that others still use.
@@ -68,6 +73,7 @@ class Object : public boost::intrusive::list_base_hook<
   const Kind kind_;
   const std::uint32_t id_;
   std::uint32_t magic_;
+  Listing listing_;
 };
 
 /// The object behind a pointer that a program has given; null if there is none: the pointer is

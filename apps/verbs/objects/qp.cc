@@ -37,6 +37,7 @@ Qp::Qp(Context& owner, const Init& init)
     xrcd_->targets().push_back(this);
   }
   owner.add(*this);
+  list();
 }
 
 Qp::~Qp() {
@@ -64,6 +65,17 @@ void Qp::on_posted() {
   Progress& progress = node().progress();
   if (qp_base.qp_type == IBV_QPT_UD) return progress.on_datagrams_posted();
   progress.on_posted();
+}
+
+void Qp::list() {
+  const auto handle_of = [](const auto* object) { return object == nullptr ? 0 : object->handle; };
+  const roce::QpAttributes now = queue_pair().query();
+  show({.kind = ResourceKind::queue_pair,
+        .type = static_cast<std::uint8_t>(qp_base.qp_type),
+        .state = static_cast<std::uint8_t>(now.qp_state),
+        .values = {handle_of(qp_base.pd), qp_base.qp_num, now.dest_qp_num.value, now.sq_psn.value,
+                   now.rq_psn.value, handle_of(qp_base.send_cq), handle_of(qp_base.recv_cq),
+                   handle_of(qp_base.srq)}});
 }
 
 void Qp::show_state() { qp_base.state = static_cast<ibv_qp_state>(queue_pair().state()); }

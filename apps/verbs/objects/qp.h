@@ -75,6 +75,8 @@ class Qp final : public ExtendedQp, public Object {
   /// In a Section: the state that programs see is the engine's. As in rdma-core only where they
   /// have asked for it or changed it: UCX asserts it before each post.
   void show_state();
+  /// In a Section: lists it as it is now.
+  void list();
   /// In a Section: requests have been posted to it.
   void on_posted();
 

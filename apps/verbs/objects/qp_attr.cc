@@ -58,6 +58,7 @@ int modify_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask) {
   if ((bits & IBV_QP_STATE) != 0 && ends(attributes->qp_state)) qp->node().settle();
   const auto modified = qp->queue_pair().modify(*wanted, bits);
   qp->show_state();
+  qp->list();
   if (!modified) return errno_of(modified.error());
   if ((bits & IBV_QP_STATE) != 0 && attributes->qp_state == IBV_QPS_RESET) forget_completions(*qp);
   if ((bits & IBV_QP_TIMEOUT) != 0) qp->shared()->note_timeout(attributes->timeout);

@@ -60,6 +60,7 @@ Srq::Srq(Pd& owner, roce::SharedReceiveQueue& queue, void* owner_context, Xrcd* 
   pthread_cond_init(&cond, nullptr);
   if (xrcd_ != nullptr) xrcd_->count_users(1);
   Object::owner().add(*this);
+  show({.kind = ResourceKind::shared_receive_queue, .values = {pd->handle, queue_.query().max_wr}});
 }
 
 Srq::~Srq() {

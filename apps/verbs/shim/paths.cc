@@ -3,7 +3,8 @@
 
 // The C library's functions that take a path, for programs that look for RDMA devices in /sys and
 // /dev themselves. Each calls the one that it stands before, with the path of the rendered tree if
-// the path is one of those; errno and all results are that function's.
+// the path is one of those; errno and all results are that function's. What is opened may be a
+// counter, so those that read are here, too.
 
 // Both forms of a function are made here, so the headers must not give one the name of the other.
 #undef _FILE_OFFSET_BITS
@@ -18,6 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "apps/verbs/abi/counter_files.h"
 #include "apps/verbs/shim/next.h"
 #include "apps/verbs/shim/rdma_cm.h"
 #include "apps/verbs/shim/rewrite.h"
@@ -25,9 +27,18 @@
 using rockhopper::verbs::is_rdma_cm;
 using rockhopper::verbs::next;
 using rockhopper::verbs::open_rdma_cm;
+using rockhopper::verbs::refresh_counter;
 using rockhopper::verbs::Rewritten;
+using rockhopper::verbs::show_counter;
+using rockhopper::verbs::tree;
 
 namespace {
+
+/// What was opened, with the counter's present value if it is one.
+int shown(int fd, const char* path) {
+  if (path != nullptr) show_counter(fd, path, tree());
+  return fd;
+}
 
 bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
 
@@ -60,7 +71,7 @@ bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) 
     }                                                 \
     if (is_rdma_cm(path)) return open_rdma_cm(flags); \
     const Rewritten rewritten(path);                  \
-    return next(known, #name) arguments;              \
+    return shown(next(known, #name) arguments, path); \
   }
 
 // The parameters that only this file names are those of the C library's headers or of its binary
@@ -77,7 +88,7 @@ ROCKHOPPER_OPEN(openat64, (int folder, const char* path, int flags, ...),
     static int(*known) parameters = nullptr;           \
     if (is_rdma_cm(path)) return open_rdma_cm(flags);  \
     const Rewritten rewritten(path);                   \
-    return next(known, #name) arguments;               \
+    return shown(next(known, #name) arguments, path);  \
   }
 ROCKHOPPER_OPEN_2(__open_2, (const char* path, int flags), (rewritten.path(), flags))
 ROCKHOPPER_OPEN_2(__open64_2, (const char* path, int flags), (rewritten.path(), flags))
@@ -86,8 +97,33 @@ ROCKHOPPER_OPEN_2(__openat_2, (int folder, const char* path, int flags),
 ROCKHOPPER_OPEN_2(__openat64_2, (int folder, const char* path, int flags),
                   (folder, rewritten.path(), flags))
 
-ROCKHOPPER_PATH(FILE*, fopen, (const char* path, const char* mode), (rewritten.path(), mode))
-ROCKHOPPER_PATH(FILE*, fopen64, (const char* path, const char* mode), (rewritten.path(), mode))
+#define ROCKHOPPER_FOPEN(name)                                      \
+  ROCKHOPPER_SHOWN FILE* name(const char* path, const char* mode) { \
+    static FILE* (*known)(const char*, const char*) = nullptr;      \
+    const Rewritten rewritten(path);                                \
+    FILE* file = next(known, #name)(rewritten.path(), mode);        \
+    if (file != nullptr) (void)shown(fileno(file), path);           \
+    return file;                                                    \
+  }
+ROCKHOPPER_FOPEN(fopen)
+ROCKHOPPER_FOPEN(fopen64)
+// A file of /sys that is read again from its beginning has other contents then.
+#define ROCKHOPPER_READ(name, parameters, arguments, offset) \
+  ROCKHOPPER_SHOWN ssize_t name parameters {                 \
+    static ssize_t(*known) parameters = nullptr;             \
+    refresh_counter(fd, offset);                             \
+    return next(known, #name) arguments;                     \
+  }
+ROCKHOPPER_READ(read, (int fd, void* to, std::size_t size), (fd, to, size), -1)
+ROCKHOPPER_READ(__read_chk, (int fd, void* to, std::size_t size, std::size_t room),
+                (fd, to, size, room), -1)
+ROCKHOPPER_READ(pread, (int fd, void* to, std::size_t size, off_t at), (fd, to, size, at), at)
+ROCKHOPPER_READ(pread64, (int fd, void* to, std::size_t size, off64_t at), (fd, to, size, at), at)
+ROCKHOPPER_READ(__pread_chk, (int fd, void* to, std::size_t size, off_t at, std::size_t room),
+                (fd, to, size, at, room), at)
+ROCKHOPPER_READ(__pread64_chk, (int fd, void* to, std::size_t size, off64_t at, std::size_t room),
+                (fd, to, size, at, room), at)
+
 ROCKHOPPER_PATH(DIR*, opendir, (const char* path), (rewritten.path()))
 ROCKHOPPER_PATH(int, scandir,
                 (const char* path, dirent*** list, int (*filter)(const dirent*),

@@ -3,6 +3,7 @@
 #include "stack/segment/membership.h"
 
 #include <array>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,8 @@
 #include <unistd.h>
 
 #include "stack/segment/directory.h"
+#include "stack/segment/own_tallies.h"
+#include "stack/segment/reader/public_part.h"
 #include "tests/support/child_process.h"
 
 namespace rockhopper::stack::segment {
@@ -151,6 +154,40 @@ TEST_F(MembershipTest, ReapingTakesBackWhatTheDeadHad) {
     EXPECT_TRUE(survivor->claim(1000));
     survivor->release(1000);
   }
+}
+
+TEST_F(MembershipTest, TalliesGoOnFromThoseOfTheDead) {
+  std::uint16_t slot = kSlotsMax;
+  {
+    const auto before = join();
+    slot = before->slot();
+    OwnTallies tallies(before->own_tallies());
+    tallies.set(kTallies - 1, 3);
+    tallies.set(kTallies - 1, 7);
+  }
+  die_after([](Membership& member) { OwnTallies(member.own_tallies()).set(kTallies - 1, 5); });
+  const auto after = join();
+  EXPECT_EQ(after->slot(), slot);
+  EXPECT_EQ(after->own_tallies()[kTallies - 1].load(std::memory_order_relaxed), 12u);
+  EXPECT_EQ(after->own_tallies()[0].load(std::memory_order_relaxed), 0u);
+
+  // As one reads them who is no member.
+  std::ifstream table(directory_.path() + "/table", std::ios::binary);
+  table.seekg(static_cast<std::streamoff>(kTalliesAt + (slot * kTallies + kTallies - 1) * 8));
+  std::uint64_t found = 0;
+  table.read(reinterpret_cast<char*>(&found), sizeof found);
+  EXPECT_EQ(found, 12u);
+}
+
+TEST_F(MembershipTest, TheListsOfTheDeadAreRemoved) {
+  die_after([](Membership& member) { std::ofstream(member.resources_path()) << "list"; });
+  const auto first = join();
+  std::ofstream(first->resources_path()) << "list";
+  die_after([](Membership& member) { std::ofstream(member.resources_path()) << "list"; });
+  EXPECT_EQ(files(), 5u);
+  first->reap();
+  EXPECT_EQ(files(), 3u) << "the table, and this one's lanes and list";
+  EXPECT_TRUE(std::filesystem::exists(first->resources_path()));
 }
 
 TEST_F(MembershipTest, ReapingSparesTheLiving) {
@@ -299,6 +336,16 @@ TEST_F(SegmentDirectory, IsOfTheNetworkNamespaceWithoutTheVariable) {
   const auto path = directory();
   ASSERT_TRUE(path.has_value()) << path.error().message;
   EXPECT_THAT(*path, HasSubstr("/segment-" + std::to_string(network.st_ino)));
+}
+
+TEST_F(SegmentDirectory, IsWhereAReaderLooks) {
+  for (const bool given : {true, false}) {
+    if (!given) unsetenv("ROCKHOPPER_SEGMENT");
+    char found[PATH_MAX];
+    ASSERT_TRUE(write_segment_path(found, sizeof found));
+    EXPECT_EQ(directory().value_or("none"), found);
+    EXPECT_FALSE(write_segment_path(found, 8)) << "it has no room";
+  }
 }
 
 }  // namespace

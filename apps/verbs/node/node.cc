@@ -111,7 +111,7 @@ void Node::make_tellers() {
 ResourceRecord Node::describe_process() const {
   ResourceRecord record{.kind = ResourceKind::process};
   record.id = static_cast<std::uint32_t>(getpid());
-  if (settings_.uplink) record.state |= ResourceRecord::kUplink;
+  if (settings_.uplink == UplinkKind::udp) record.state |= ResourceRecord::kUplink;
   if (link_->receives_for_all()) record.state |= ResourceRecord::kReceives;
   record.set_text(program_invocation_short_name);
   record.set_wide(record.values.size() - 2, opened_ns_);

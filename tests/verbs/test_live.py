@@ -14,7 +14,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import types
 import unittest
 import zlib
@@ -252,7 +251,7 @@ class Counters(LiveTest):
 
     def test_ways_to_read_a_counter(self):
         go_on = self.lab.path('go-on')
-        reader = self.start_reader(sys.executable, '-c', READINGS, go_on)
+        reader = self.start_reader('/usr/bin/python3', '-c', READINGS, go_on)
         wait_until(lambda: 'not written' in reader.output() or reader.has_ended(), LIMIT_S, 'the reader has begun')
         before = self.counters()
         self.ping_pong('ibv_rc_pingpong', '-g', 0, size=100, iterations=100)
@@ -266,7 +265,7 @@ class Counters(LiveTest):
 
     def test_no_sum_falls_when_processes_are_killed(self):
         self.need('ib_write_bw')
-        sampler = self.start_reader(sys.executable, '-c', SAMPLER, PORT)
+        sampler = self.start_reader('/usr/bin/python3', '-c', SAMPLER, PORT)
         wait_until(lambda: 'ready' in sampler.output() or sampler.has_ended(), LIMIT_S, 'the sampler has begun')
         before = 0
         for _ in range(ROUNDS):

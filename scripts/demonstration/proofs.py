@@ -191,7 +191,7 @@ class Demo:
     def graph(self, name):
         """A graph of digests by three workers, each of which steals from the others, one of them
         killed on the way: the digest of it all is that of a run by one thread."""
-        nodes = 20_000
+        nodes = 10_000
         spec = f'nodes={nodes},seed=1,edges=3,work=100us'
         program = self.programs / 'rh-dag'
         folder = self.lab.path('graph')

@@ -39,7 +39,7 @@ std::optional<std::uint8_t> icmp_type(const rte_mbuf* packet, std::uint8_t Heade
   return stack::read_at<std::uint8_t>(packet, sizeof(rte_ether_hdr) + sizeof(Header));
 }
 
-/// Of a frame that is no RoCEv2: the processes need what it says, each for itself.
+/// Whether all processes need what a frame that is no RoCEv2 says, each for itself.
 bool is_for_all(const rte_mbuf* packet, rte_be16_t ether_type) {
   if (ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP)) return tells_of_a_neighbour(packet);
   if (ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {

@@ -73,7 +73,7 @@ class SegmentGateway final : public stack::Link {
   static void describe_counters(stack::CounterTextVisitor visit, void* context);
 
  private:
-  /// Who gets a frame from outside.
+  /// It says where a frame from outside goes.
   enum class Receiver : std::uint8_t { processes, all, host, nobody };
 
   SegmentGateway() = default;

@@ -31,7 +31,7 @@ struct SwitchPort {
   std::unique_ptr<stack::FaultInjector> faults;
   stack::Link* link = nullptr;  ///< the outermost of them
 
-  /// Of the device; of a segment its directory.
+  /// A device has a name; a segment is called by its directory.
   [[nodiscard]] std::string name() const { return port ? port->name() : segment->directory(); }
   [[nodiscard]] std::string driver() const { return port ? port->driver() : "segment"; }
   [[nodiscard]] rte_ether_addr mac() const { return port ? port->mac() : segment->mac(); }

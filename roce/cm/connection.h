@@ -97,7 +97,8 @@ class Connection {
   [[nodiscard]] const PeerParameters& peer() const { return peer_; }
   /// What both ends have offered. Known from the events connect_request and established on.
   [[nodiscard]] Capabilities agreed() const { return agreed_; }
-  /// Of this end's queue pair: rc, uc, xrc_send of an active and xrc_recv of a passive end.
+  /// Returns the type of this end's queue pair: rc, uc, xrc_send of an active end, xrc_recv of a
+  /// passive one.
   [[nodiscard]] QpType qp_type() const { return qp_type_; }
 
   /// The application's; the manager does not look at it.

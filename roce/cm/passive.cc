@@ -14,7 +14,7 @@ using wire::cm::TransportService;
 
 namespace {
 
-/// Of the queue pair that a request is for.
+/// Returns the type of the queue pair that a request is for, if there is such a one.
 std::optional<QpType> requested_type(const wire::cm::Req& req) {
   switch (req.transport_service) {
     case TransportService::rc:

@@ -13,7 +13,7 @@ namespace rockhopper::verbs {
 /// whoever they are for and whatever becomes of them behind.
 class PortMeter final : public stack::Link {
  public:
-  /// Of one direction. Any thread may read them.
+  /// What has crossed in one direction. Any thread may read it.
   struct Counts {
     stack::Counter unicast;    ///< frames
     stack::Counter multicast;  ///< frames to groups

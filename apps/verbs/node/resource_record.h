@@ -32,7 +32,7 @@ struct ResourceRecord {
   ResourceKind kind = ResourceKind::none;
   std::uint8_t type = 0;   ///< ibv_qp_type; of an address the length of its prefix
   std::uint8_t state = 0;  ///< ibv_qp_state; of a process one of the bits below
-  /// Of the records' layout: another number is of another version.
+  /// Another number says that the record has another layout.
   std::uint8_t version = kVersion;
   std::uint32_t context = 0;  ///< which it belongs to, from 1 on
   std::uint32_t id = 0;       ///< its handle; of a process its number
@@ -49,7 +49,7 @@ struct ResourceRecord {
   std::array<std::uint32_t, 12> values{};
 
   static constexpr std::uint8_t kVersion = 1;
-  // Of a process.
+  // These are bits of a process's state.
   static constexpr std::uint8_t kUplink = 1;    ///< it has one
   static constexpr std::uint8_t kReceives = 2;  ///< it receives for all
 

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import lab
-from testing.segment_ports import has_listener
+from testing.segment_table import has_listener
 from testing.standstill import RepeatedTest
 
 PROGRAMS = lab.BUILD / 'apps'

@@ -12,12 +12,18 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
 
-from verbs_support import ENGINE, PROGRAMS, RH_RUN, SOAK, clean_environment
+from verbs_support import ENGINE, PROGRAMS, RH_RUN, ROOT, SOAK, clean_environment
+
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from testing.segment_table import (  # noqa: E402 (needs the path above)
+    OWNERS_AT, SLOT_BYTES, SLOTS, SLOTS_AT, TABLE_BYTES, TALLIES_AT)
 
 ROUNDS = int(os.environ.get('ROCKHOPPER_HARM_ROUNDS', 1000 if SOAK else 4))
 HOSTILE = 10**6 if SOAK else 20_000
@@ -29,13 +35,6 @@ PAIRS = 3  # queue pairs of a process
 # Local ACK timeouts. With all retries 0.5 s, after which a dead peer is noticed, and half a minute,
 # which outlasts any wait for a processor.
 IMPATIENT, PATIENT = 14, 20
-
-# What stands at a segment's begin, see stack/segment/layout.h.
-SLOTS, SLOT_BYTES, SLOTS_AT = 128, 128, 64
-OWNERS_AT = SLOTS_AT + SLOTS * SLOT_BYTES
-OWNERS_BYTES = 2**16 + 2**17  # of numbers of queue pairs, and of services
-TALLIES_AT = OWNERS_AT + OWNERS_BYTES
-TABLE_BYTES = TALLIES_AT + SLOTS * 64 * 8
 
 
 class Peer:
@@ -152,7 +151,7 @@ class Harm(unittest.TestCase):
         for slot in range(SLOTS):
             generation, _, sleep, process = struct.unpack_from('=4I', table, SLOTS_AT + slot * SLOT_BYTES)
             self.assertEqual((generation % 2, sleep, process), (0, 0, 0), f'slot {slot} is in use')
-        self.assertEqual(table[OWNERS_AT:TALLIES_AT], bytes(OWNERS_BYTES), 'somebody has numbers or services')
+        self.assertEqual(table[OWNERS_AT:TALLIES_AT], bytes(TALLIES_AT - OWNERS_AT), 'somebody has numbers or services')
         used = os.stat(self.segment / 'table').st_blocks * 512
         self.assertLess(used, TABLE_BYTES + 2 * 4096)
 

@@ -14,7 +14,7 @@ from pairs import LINE_BY_LINE, PairTest
 import support
 from lab.pairs import free_port, has_port
 from support import wait_until
-from testing.segment_ports import has_listener
+from testing.segment_table import has_listener
 from verbs_support import SANITIZER, SOAK
 
 UPLINK = ('--uplink', 'udp')

@@ -10,6 +10,7 @@
 #include "roce/wire/deth.h"
 #include "stack/mbuf_read.h"
 #include "stack/roce_locator.h"
+#include "stack/segment/segment_link.h"
 
 namespace rockhopper {
 namespace {
@@ -40,7 +41,8 @@ std::optional<std::uint16_t> find_manager(const rte_mbuf* frame,
   if (!addressee) return std::nullopt;
   if (addressee->is_request) {
     const auto name = service_name(addressee->service_id);
-    return name ? members.server_of(*name) : std::nullopt;
+    if (!name) return std::nullopt;
+    return members.server_of(*name).value_or(stack::segment::kNobodyYet);
   }
   const auto prefix = static_cast<std::uint8_t>(addressee->receiver_id >> 24);
   if (prefix == 0) return std::nullopt;

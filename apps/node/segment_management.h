@@ -24,9 +24,10 @@ static_assert(stack::segment::kSlotsMax < UINT8_MAX);
 /// Ports of connections and ports of datagrams are two spaces.
 [[nodiscard]] std::optional<std::uint32_t> service_name(std::uint64_t service_id);
 
-/// As stack::segment::FindReceiver: a request goes to who has the service's name, any other message
-/// to who has chosen the receiver's ID. What goes to nobody is the asking process's own, which
-/// rejects it.
+/// As stack::segment::FindReceiver: a request goes to who serves the service of that name, any
+/// other message to who has chosen the receiver's ID. What goes to nobody is the asking process's
+/// own, which rejects it; but a request waits first, as some programs tell their clients of a port
+/// a moment before they listen, and here they may not get a processor in that moment.
 [[nodiscard]] std::optional<std::uint16_t> find_manager(const rte_mbuf* frame,
                                                         const stack::segment::Membership& members);
 

@@ -61,7 +61,9 @@ struct Table {
   alignas(64) std::array<Slot, kSlotsMax> slots;
   /// By the low 16 bits of a QPN: 1 more than the slot that has it; 0 is nobody's.
   std::array<std::atomic<std::uint8_t>, kNumbers> owners;
-  /// By the name of a service: the same of who serves it.
+  /// By the name of a service: the same of who alone may serve it.
+  std::array<std::atomic<std::uint8_t>, kServices> claims;
+  /// The same of who serves it.
   std::array<std::atomic<std::uint8_t>, kServices> servers;
   /// By slot. Nobody clears them.
   alignas(64) std::array<Tallies, kSlotsMax> tallies;

@@ -180,9 +180,13 @@ bool Membership::claim(std::uint16_t number) { return take_entry(table().owners[
 
 void Membership::release(std::uint16_t number) { free_entry(table().owners[number]); }
 
-bool Membership::claim_service(std::uint32_t name) { return take_entry(table().servers[name]); }
+bool Membership::claim_service(std::uint32_t name) { return take_entry(table().claims[name]); }
 
-void Membership::release_service(std::uint32_t name) { free_entry(table().servers[name]); }
+void Membership::release_service(std::uint32_t name) { free_entry(table().claims[name]); }
+
+bool Membership::serve(std::uint32_t name) { return take_entry(table().servers[name]); }
+
+void Membership::stop_serving(std::uint32_t name) { free_entry(table().servers[name]); }
 
 /// What members that have died had is free already: whoever joins cleans up.
 Expected<void> Membership::become_gateway(std::uint16_t mtu, std::uint64_t addresses) {
@@ -311,6 +315,7 @@ void Membership::clean(const Slots& slots) const {
     }
   };
   take_back(table().owners);
+  take_back(table().claims);
   take_back(table().servers);
   take_back(std::span(&table().gateway.slot, 1));
   remove_files(slots);

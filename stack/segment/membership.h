@@ -60,6 +60,11 @@ class Membership {
   /// The same of services, whose names are below kServices.
   [[nodiscard]] bool claim_service(std::uint32_t name);
   void release_service(std::uint32_t name);
+  /// From now on until stop_serving(), requests for the service go to this member. Requires that it
+  /// has claimed it. Returns false if the table says that another one serves it.
+  [[nodiscard]] bool serve(std::uint32_t name);
+  void stop_serving(std::uint32_t name);
+  /// The slot whose member serves it, which may have died; nothing if nobody does.
   [[nodiscard]] std::optional<std::uint16_t> server_of(std::uint32_t name) const {
     return slot_in(table().servers[name]);
   }

@@ -13,7 +13,6 @@
 #include "stack/futex.h"
 #include "stack/mbuf_read.h"
 #include "stack/process_barrier.h"
-#include "stack/time_units.h"
 
 namespace rockhopper::stack::segment {
 namespace {
@@ -29,6 +28,9 @@ constexpr std::uint64_t kLooks = 8;
 constexpr std::uint64_t kRepeatedNs = 100 * kNsPerMs;
 /// A lane that could not be made is tried again after so long.
 constexpr std::uint64_t kRetryNs = 100 * kNsPerMs;
+/// Requests that wait for a server: others are answered at once.
+constexpr std::size_t kUnservedMax = 64;
+constexpr std::uint64_t kLookForServersNs = kNsPerMs;
 
 /// Nobody sends the packet again (IBTA vol. 1, table 38).
 bool is_unreliable(std::uint8_t opcode) {
@@ -60,16 +62,21 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
   touched_.reserve(kSlotsMax);
   holders_.reserve(kSlotsMax);
   lanes_.reserve(kSlotsMax);
+  unserved_.reserve(kUnservedMax);
 }
 
 SegmentLink::~SegmentLink() {
   while (looped_taken_ != looped_put_) {
     rte_pktmbuf_free(looped_[looped_taken_++ % kLoopFrames]);
   }
+  for (const Unserved& waiting : unserved_) {
+    rte_pktmbuf_free(waiting.frame);
+  }
 }
 
 std::uint16_t SegmentLink::tx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   if (!holders_.empty()) put_held(now_ns);
+  if (!unserved_.empty()) look_for_servers(now_ns);
   std::uint16_t sent = 0;
   std::uint16_t done = 0;
   for (; sent < count; ++sent) {
@@ -109,13 +116,51 @@ SegmentLink::Sent SegmentLink::send_inside(rte_mbuf* packet, const rte_ether_add
                                            std::uint64_t now_ns) {
   if (!bth || rte_is_multicast_ether_addr(&destination) != 0) return send_to_all(packet, now_ns);
   const auto owner = receiver_of(packet, *bth);
-  const bool is_own = owner == membership_.slot();
-  if (!owner || (is_own && way_out_ == WayOut::self)) {
+  if (!owner) {
     counters_.tx_no_owner.add();
     return Sent::done;
   }
-  if (is_own) return loop(*packet) ? Sent::done : Sent::refused;
-  return send_to(*owner, packet, now_ns, is_unreliable(bth->opcode) ? kNever : kRepeatedNs);
+  if (*owner != kNobodyYet) return send_to_owner(*owner, packet, *bth, now_ns);
+  if (wait_for_a_server(packet, now_ns)) return Sent::kept;
+  return send_to_owner(membership_.slot(), packet, *bth, now_ns);
+}
+
+SegmentLink::Sent SegmentLink::send_to_owner(std::uint16_t slot, rte_mbuf* packet,
+                                             const BthSummary& bth, std::uint64_t now_ns) {
+  if (slot != membership_.slot()) {
+    return send_to(slot, packet, now_ns, is_unreliable(bth.opcode) ? kNever : kRepeatedNs);
+  }
+  if (way_out_ != WayOut::self) return loop(*packet) ? Sent::done : Sent::refused;
+  counters_.tx_no_owner.add();
+  return Sent::done;
+}
+
+bool SegmentLink::wait_for_a_server(rte_mbuf* packet, std::uint64_t now_ns) {
+  if (unserved_.size() == kUnservedMax) return false;
+  if (unserved_.empty()) look_for_servers_ns_ = now_ns + kLookForServersNs;
+  unserved_.push_back({.frame = packet, .since_ns = now_ns});
+  counters_.tx_awaited.add();
+  return true;
+}
+
+void SegmentLink::look_for_servers(std::uint64_t now_ns) {
+  if (now_ns < look_for_servers_ns_) return;
+  look_for_servers_ns_ = now_ns + kLookForServersNs;
+  std::erase_if(unserved_, [&](const Unserved& waiting) {
+    const auto bth = read_bth(waiting.frame);
+    assert(bth);
+    std::uint16_t slot = receiver_of(waiting.frame, *bth).value_or(membership_.slot());
+    if (slot == kNobodyYet) {
+      if (now_ns - waiting.since_ns < kPatienceNs) return false;
+      slot = membership_.slot();
+    }
+    // What has waited so long its sender repeats, should there be no room.
+    if (send_to_owner(slot, waiting.frame, *bth, now_ns) != Sent::kept) {
+      rte_pktmbuf_free(waiting.frame);
+    }
+    return true;
+  });
+  publish();
 }
 
 SegmentLink::Sent SegmentLink::send_out(rte_mbuf* packet, const std::optional<BthSummary>& bth,
@@ -135,7 +180,7 @@ std::optional<std::uint16_t> SegmentLink::receiver_of(const rte_mbuf* packet,
     return membership_.owner_of(static_cast<std::uint16_t>(bth.destination_qpn));
   }
   const auto found = find_receiver_(packet, membership_);
-  return found && *found < kSlotsMax ? *found : membership_.slot();
+  return found && (*found < kSlotsMax || *found == kNobodyYet) ? *found : membership_.slot();
 }
 
 /// To none as long as one of them has no room at all: they are to get the same frames.
@@ -304,6 +349,7 @@ void SegmentLink::wake_touched() {
 std::uint16_t SegmentLink::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   // Here too, as frames that wait leave though nobody sends any more.
   flush(now_ns);
+  if (!unserved_.empty()) look_for_servers(now_ns);
   std::uint16_t received = 0;
   while (received < count && looped_taken_ != looped_put_) {
     packets[received++] = looped_[looped_taken_++ % kLoopFrames];

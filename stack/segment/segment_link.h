@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -18,14 +19,20 @@
 #include "stack/segment/mapping.h"
 #include "stack/segment/membership.h"
 #include "stack/segment/outbox.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::stack::segment {
 
 /// The queue pair of management datagrams, of which each member may have one.
 inline constexpr std::uint32_t kSharedNumber = 1;
 
-/// Says which member gets a frame for kSharedNumber: its slot, in use or not. Nothing: the member
-/// that asks. The frame is anybody's.
+/// In place of a slot: the frame waits for a member that gets it, for kPatienceNs, and goes to the
+/// member that sends it if none comes.
+inline constexpr std::uint16_t kNobodyYet = UINT16_MAX;
+inline constexpr std::uint64_t kPatienceNs = 200 * kNsPerMs;
+
+/// Says which member gets a frame for kSharedNumber: its slot, in use or not, or kNobodyYet.
+/// Nothing: the member that asks. The frame is anybody's.
 using FindReceiver = std::optional<std::uint16_t> (*)(const rte_mbuf* frame,
                                                       const Membership& members);
 
@@ -55,6 +62,7 @@ struct SegmentLinkConfig {
   X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")              \
   X(tx_no_gateway, "frames dropped: nobody is the way out of the segment")      \
   X(tx_held, "frames that waited for room in a lane")                           \
+  X(tx_awaited, "requests that waited for somebody to serve them")              \
   X(tx_lane_full, "frames dropped: the receiver takes none out of a full lane") \
   X(tx_no_lane, "frames dropped: no lane to the receiver could be made")        \
   X(tx_too_long, "frames dropped: longer than a lane takes")                    \
@@ -87,16 +95,17 @@ class SegmentLink final : public Link {
                                        std::uint64_t now_ns) override;
   [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t now_ns) override;
-  /// Now, while own frames wait; soon, while frames wait for room.
+  /// Now, while own frames wait; soon, while frames wait for room or for a server.
   [[nodiscard]] std::uint64_t next_deadline_ns() const override {
     if (looped_taken_ != looped_put_) return 0;
-    return holders_.empty() ? kNever : look_ns_;
+    return std::min(holders_.empty() ? kNever : look_ns_,
+                    unserved_.empty() ? kNever : look_for_servers_ns_);
   }
   [[nodiscard]] rte_ether_addr mac() const override { return membership_.mac(); }
   [[nodiscard]] std::uint16_t mtu() const override { return mtu_; }
 
-  /// The slot of the member that gets the frame, which has that BTH and is for no group; nothing if
-  /// nobody does.
+  /// The slot of the member that gets the frame, which has that BTH and is for no group, or
+  /// kNobodyYet; nothing if nobody does.
   [[nodiscard]] std::optional<std::uint16_t> receiver_of(const rte_mbuf* packet,
                                                          const BthSummary& bth) const;
 
@@ -139,12 +148,21 @@ class SegmentLink final : public Link {
     std::uint64_t full_since_ns = kNever;  ///< no more could be held
     std::uint64_t retry_ns = 0;            ///< when to try again to open the lane
   };
+  /// A frame that nobody gets yet.
+  struct Unserved {
+    rte_mbuf* frame = nullptr;
+    std::uint64_t since_ns = 0;
+  };
   /// What became of a frame: the link is done with it, has kept it, or leaves it to the caller.
   enum class Sent : std::uint8_t { done, kept, refused };
 
   [[nodiscard]] Sent send(rte_mbuf* packet, std::uint64_t now_ns);
   [[nodiscard]] Sent send_inside(rte_mbuf* packet, const rte_ether_addr& destination,
                                  const std::optional<BthSummary>& bth, std::uint64_t now_ns);
+  [[nodiscard]] Sent send_to_owner(std::uint16_t slot, rte_mbuf* packet, const BthSummary& bth,
+                                   std::uint64_t now_ns);
+  [[nodiscard]] bool wait_for_a_server(rte_mbuf* packet, std::uint64_t now_ns);
+  void look_for_servers(std::uint64_t now_ns);
   [[nodiscard]] Sent send_out(rte_mbuf* packet, const std::optional<BthSummary>& bth,
                               std::uint64_t now_ns);
   [[nodiscard]] Sent send_to_all(rte_mbuf* packet, std::uint64_t now_ns);
@@ -177,6 +195,8 @@ class SegmentLink final : public Link {
   std::vector<std::uint16_t> holders_;  ///< slots whose outboxes hold frames
   std::uint32_t held_ = 0;              ///< frames in all outboxes
   std::uint64_t look_ns_ = 0;           ///< when a sleeper looks for room for these
+  std::vector<Unserved> unserved_;      ///< in the order of their times
+  std::uint64_t look_for_servers_ns_ = 0;
   std::array<std::uint64_t, kSlotsMax / 64> known_senders_{};
   std::vector<LaneReader> lanes_;  ///< of the senders known so far
   std::size_t next_lane_ = 0;      ///< the first to be looked at next time

@@ -123,6 +123,7 @@ void Agent::end_identifier(Identifier& identifier) {
   const bool listened = identifier.state == IdentifierState::listening;
   identifier.state = IdentifierState::idle;
   if (listened && !ports_.has_listener(identifier.local_service_id())) {
+    ports_.stop_serving(identifier.local_service_id());
     manager_->stop_listening(identifier.local_service_id());
   }
   ports_.release(identifier);

@@ -89,6 +89,10 @@ int Agent::listen(Identifier& identifier, std::uint32_t backlog) {
   const std::uint64_t service_id = identifier.local_service_id();
   if (!ports_.has_listener(service_id)) {
     if (const auto made = manager_->listen(service_id, kNoLimit); !made) return EADDRINUSE;
+    if (const int error = ports_.serve(service_id); error != 0) {
+      manager_->stop_listening(service_id);
+      return error;
+    }
   }
   identifier.backlog = backlog == 0 || backlog > kBacklogMax ? kBacklogMax : backlog;
   identifier.state = IdentifierState::listening;

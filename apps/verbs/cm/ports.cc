@@ -40,8 +40,10 @@ bool listens_for(const Identifier& identifier, std::uint64_t service_id) {
          identifier.local_service_id() == service_id;
 }
 
+std::uint32_t name_of(std::uint64_t service_id) { return service_name(service_id).value_or(0); }
+
 std::uint32_t name_of(const Identifier& identifier) {
-  return service_name(identifier.local_service_id()).value_or(0);
+  return name_of(identifier.local_service_id());
 }
 
 }  // namespace
@@ -97,6 +99,12 @@ void Ports::release(Identifier& identifier) {
   members_.release_service(found->first);
   users_.erase(found);
 }
+
+int Ports::serve(std::uint64_t service_id) {
+  return members_.serve(name_of(service_id)) ? 0 : EADDRINUSE;
+}
+
+void Ports::stop_serving(std::uint64_t service_id) { members_.stop_serving(name_of(service_id)); }
 
 Identifier* Ports::listener(std::uint64_t service_id, const stack::IpAddress& address) const {
   const auto name = service_name(service_id);

@@ -30,6 +30,11 @@ class Ports {
   /// Harmless if it has none.
   void release(Identifier& identifier);
 
+  /// Requests for the service come to this process until stop_serving(). Requires that an
+  /// identifier has its port. Returns 0 or EADDRINUSE.
+  [[nodiscard]] int serve(std::uint64_t service_id);
+  void stop_serving(std::uint64_t service_id);
+
   /// The one that listens there: of the service, for requests to that address. Null: none.
   [[nodiscard]] Identifier* listener(std::uint64_t service_id,
                                      const stack::IpAddress& address) const;

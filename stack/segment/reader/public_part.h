@@ -17,7 +17,7 @@ namespace rockhopper::stack::segment {
 // library alone, too.
 
 /// A table begins with it: another value is of another version of this library, or no table at all.
-inline constexpr std::uint64_t kMagic = 0x34746e656d676552;  // "Regment4"
+inline constexpr std::uint64_t kMagic = 0x35746e656d676552;  // "Regment5"
 /// Members of a segment.
 inline constexpr std::uint16_t kSlotsMax = 128;
 
@@ -27,7 +27,7 @@ inline constexpr std::uint16_t kSlotsMax = 128;
 inline constexpr std::size_t kTallies = 64;
 /// Where they stand in the file `table`, slot for slot: 8 bytes each, in the byte order of the
 /// machine.
-inline constexpr std::size_t kTalliesAt = 213'056;
+inline constexpr std::size_t kTalliesAt = 344'128;
 inline constexpr std::size_t kTableBytes = kTalliesAt + kSlotsMax * kTallies * 8;
 
 /// A folder of this user in shared memory, or else the runtime directory.

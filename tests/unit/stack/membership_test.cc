@@ -85,12 +85,18 @@ TEST_F(MembershipTest, ServicesHaveOneServer) {
   const auto first = join();
   const auto second = join();
   constexpr std::uint32_t kLast = kServices - 1;
-  EXPECT_EQ(first->server_of(kLast), std::nullopt);
   EXPECT_TRUE(first->claim_service(kLast));
   EXPECT_FALSE(second->claim_service(kLast));
+  EXPECT_EQ(second->server_of(kLast), std::nullopt) << "it does not serve it yet";
+  EXPECT_TRUE(first->serve(kLast));
   EXPECT_EQ(second->server_of(kLast), first->slot());
   second->release_service(kLast);  // which is not its own
+  second->stop_serving(kLast);
+  EXPECT_FALSE(second->claim_service(kLast));
   EXPECT_EQ(second->server_of(kLast), first->slot());
+  first->stop_serving(kLast);
+  EXPECT_EQ(second->server_of(kLast), std::nullopt);
+  EXPECT_FALSE(second->claim_service(kLast));
   first->release_service(kLast);
   EXPECT_TRUE(second->claim_service(kLast));
   EXPECT_TRUE(second->claim(7)) << "numbers of queue pairs are others";
@@ -99,11 +105,12 @@ TEST_F(MembershipTest, ServicesHaveOneServer) {
 TEST_F(MembershipTest, TheServicesOfTheDeadAreFree) {
   const auto survivor = join();
   die_after([](Membership& member) {
-    if (!member.claim_service(70'000)) _exit(1);
+    if (!member.claim_service(70'000) || !member.serve(70'000)) _exit(1);
   });
   EXPECT_FALSE(survivor->claim_service(70'000)) << "nobody has noticed yet";
   survivor->reap();
   EXPECT_TRUE(survivor->claim_service(70'000));
+  EXPECT_TRUE(survivor->serve(70'000));
 }
 
 TEST_F(MembershipTest, WhoLeavesLeavesNothing) {

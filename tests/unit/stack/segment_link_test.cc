@@ -83,9 +83,9 @@ class Member {
     rte_pktmbuf_free_bulk(packets.data() + taken, count - taken);
     return taken;
   }
-  std::vector<Bytes> receive() {
+  std::vector<Bytes> receive(std::uint64_t now_ns = 0) {
     std::array<rte_mbuf*, 32> packets{};
-    const std::uint16_t count = link_.rx_burst(packets.data(), packets.size(), 0);
+    const std::uint16_t count = link_.rx_burst(packets.data(), packets.size(), now_ns);
     std::vector<Bytes> frames;
     for (std::uint16_t i = 0; i < count; ++i) {
       EXPECT_EQ(packets[i]->ol_flags, 0u) << "requests to the sender's device";
@@ -140,6 +140,51 @@ TEST_F(SegmentLinkTest, TheSharedNumbersFramesGoWhereTheyAreSaidToGo) {
   EXPECT_THAT(a.receive(), ElementsAre(to(0xff), to(0xfe), to(a.membership().slot())))
       << "what is nobody's, or no slot, comes back";
   EXPECT_EQ(a.counters().tx_no_owner.value(), 1u) << "a slot that is not in use";
+}
+
+/// The test's service has the name 7, and all frames are for it.
+std::optional<std::uint16_t> server_of_seven(const rte_mbuf* /*frame*/, const Membership& members) {
+  return members.server_of(7).value_or(kNobodyYet);
+}
+
+TEST_F(SegmentLinkTest, RequestsWaitForTheirServer) {
+  Member a(directory_.path(), 0, 128, &server_of_seven);
+  Member b(directory_.path(), 1, 128, &server_of_seven);
+  const Bytes first = frame_to(kSharedNumber, Bytes(20, 1));
+  const Bytes second = frame_to(kSharedNumber, Bytes(20, 2));
+  EXPECT_EQ(a.send({first, second}, 5), 2);
+  EXPECT_EQ(a.counters().tx_awaited.value(), 2u);
+  EXPECT_THAT(a.receive(6), IsEmpty());
+  EXPECT_EQ(a.link().next_deadline_ns(), 5 + kNsPerMs);
+  EXPECT_TRUE(b.membership().serve(7));
+  EXPECT_THAT(a.receive(5 + kNsPerMs), IsEmpty());
+  EXPECT_THAT(b.receive(), ElementsAre(first, second));
+  EXPECT_EQ(a.link().next_deadline_ns(), kNever);
+  b.membership().stop_serving(7);
+  EXPECT_EQ(a.send({second}, 10 * kNsPerMs), 1);
+  EXPECT_TRUE(a.membership().serve(7));
+  EXPECT_EQ(a.send({frame_to(b.number())}, 20 * kNsPerMs), 1) << "to send is to look, too";
+  EXPECT_THAT(a.receive(20 * kNsPerMs), ElementsAre(second));
+  EXPECT_THAT(b.receive(), SizeIs(1));
+  EXPECT_EQ(a.pool().in_use(), 0u);
+}
+
+TEST_F(SegmentLinkTest, RequestsThatNobodyServesComeBack) {
+  Member a(directory_.path(), 0, 128, &server_of_seven);
+  const Bytes frame = frame_to(kSharedNumber);
+  EXPECT_EQ(a.send({frame}, 0), 1);
+  EXPECT_THAT(a.receive(kPatienceNs - 1), IsEmpty());
+  EXPECT_EQ(a.link().next_deadline_ns(), kPatienceNs - 1 + kNsPerMs);
+  EXPECT_THAT(a.receive(kPatienceNs + kNsPerMs), ElementsAre(frame));
+  EXPECT_EQ(a.pool().in_use(), 0u);
+}
+
+TEST_F(SegmentLinkTest, OnlySoManyRequestsWait) {
+  Member a(directory_.path(), 0, 128, &server_of_seven);
+  EXPECT_EQ(a.send(std::vector<Bytes>(70, frame_to(kSharedNumber)), 0), 70);
+  EXPECT_EQ(a.counters().tx_awaited.value(), 64u);
+  EXPECT_THAT(a.receive(0), SizeIs(6));
+  EXPECT_EQ(a.pool().in_use(), 64u) << "the link frees these when it ends";
 }
 
 TEST_F(SegmentLinkTest, WithoutAnybodyToSayTheSharedNumberIsAsAnyOther) {

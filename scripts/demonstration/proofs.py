@@ -110,7 +110,7 @@ class Demo:
         """One initiator writes to 10,000 targets in eight processes: the test, on a small scale."""
         test = subprocess.run([sys.executable, ROOT / 'tests/live/test_many_targets.py'],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              env=os.environ | {'ROCKHOPPER_OPERATIONS': '3000',
+                              env=os.environ | {'ROCKHOPPER_OPERATIONS': '1000',
                                                 'ROCKHOPPER_PROGRAMS': self.programs})
         if test.returncode != 0:
             raise LabError(f'test_many_targets.py: {test.stderr.strip()[-400:]}')
@@ -150,7 +150,7 @@ class Demo:
     def publisher(self, name):
         """Lines into a store that two subscribers read whole and a third one, which may look only
         now and then, in parts: every line is there, or told as lost, once."""
-        count, per_s, length, seed = 60_000, 20_000, 100, 1
+        count, per_s, length, seed = 30_000, 20_000, 100, 1
         generator = random.Random(seed)
         lines = [b'%d %s' % (number, generator.randbytes(length // 2).hex().encode())
                  for number in range(count)]
@@ -162,7 +162,7 @@ class Demo:
         port = free_port()
         publisher = self.lab.start('rh-publish', [
             self.programs / 'rh-publish', *stations.options(0), '-p', port, '--json',
-            '--store', 'lines=2MiB', '--input', f'lines:{source}', '--wait', 3,
+            '--store', 'lines=1MiB', '--input', f'lines:{source}', '--wait', 3,
             '--rate', per_s])
         fast = ['--strict', '--poll-min', 1000]
         slow = ['--reads-per-second', 10]
@@ -191,7 +191,7 @@ class Demo:
     def graph(self, name):
         """A graph of digests by three workers, each of which steals from the others, one of them
         killed on the way: the digest of it all is that of a run by one thread."""
-        nodes = 10_000
+        nodes = 5_000
         spec = f'nodes={nodes},seed=1,edges=3,work=100us'
         program = self.programs / 'rh-dag'
         folder = self.lab.path('graph')

@@ -78,8 +78,13 @@ Expected<void> UdpReceiver::open_socket(const IpAddress& address) {
   Socket opened;
   opened.address = address;
   ROCKHOPPER_TRY(opened.descriptor, open_udp(address.is_ipv4()));
-  (void)::setsockopt(opened.descriptor.fd(), SOL_SOCKET, SO_RCVBUF, &kReceiveBuffer,
-                     sizeof kReceiveBuffer);
+  // The first is for processes with the right to have more than others.
+  for (const int option : {SO_RCVBUFFORCE, SO_RCVBUF}) {
+    if (::setsockopt(opened.descriptor.fd(), SOL_SOCKET, option, &kReceiveBuffer,
+                     sizeof kReceiveBuffer) == 0) {
+      break;
+    }
+  }
   const int error = bind_to(opened.descriptor, address, kRoceUdpPort);
   if (error != 0) return bind_failure(address, kRoceUdpPort, error);
   epoll_event readable{.events = EPOLLIN, .data = {}};

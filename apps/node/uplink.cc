@@ -92,7 +92,7 @@ std::uint16_t Uplink::tx_burst(rte_mbuf** packets, std::uint16_t count, std::uin
                                     : segment_.link().tx_burst(packets + sent, run, now_ns);
     if (out) {
       looks_ = receiver_ != nullptr;
-      moved_ns_ = now_ns;
+      moved_ns_ = look_ns_ = now_ns;
     }
     sent = static_cast<std::uint16_t>(sent + taken);
     if (taken < run) break;
@@ -106,7 +106,7 @@ std::uint16_t Uplink::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uin
   rte_mbuf** const fresh = packets + received;
   const std::uint16_t came =
       receiver_->rx_burst(fresh, static_cast<std::uint16_t>(count - received));
-  if (came > 0) moved_ns_ = now_ns;
+  if (came > 0) moved_ns_ = look_ns_ = now_ns;
   return static_cast<std::uint16_t>(received + sort(fresh, came, now_ns));
 }
 
@@ -120,10 +120,17 @@ bool Uplink::looks(std::uint64_t now_ns) {
     }
     looks_ = true;
     moved_ns_ = now_ns;
-  } else if (looks_ && now_ns - moved_ns_ > kQuietNs) {
-    (void)arm();
+    look_ns_ = now_ns;
   }
-  return looks_;
+  if (!looks_) return false;
+  const std::uint64_t quiet_ns = now_ns - moved_ns_;
+  if (quiet_ns > kQuietNs) {
+    (void)arm();
+    return false;
+  }
+  if (now_ns < look_ns_) return false;
+  look_ns_ = now_ns + quiet_ns / kLooks;
+  return true;
 }
 
 bool Uplink::arm() {

@@ -48,13 +48,16 @@ struct UplinkCounters {
 /// itself. One of them receives, for all: it passes on what is for the queue pairs of others. When
 /// it ends, however it ended, another one takes over; what waited in its sockets is lost.
 ///
-/// It looks into its sockets while datagrams come or go, and for kQuietNs after them. Then a
-/// thread, "rh-uplink", waits for the next one, and wakes whoever sleeps on the segment. The same
-/// thread waits for its turn to receive. One thread, but for that one.
+/// It looks into its sockets while datagrams come or go, and for kQuietNs after them, the more
+/// rarely the longer that is ago. Then a thread, "rh-uplink", waits for the next one, and wakes
+/// whoever sleeps on the segment. The same thread waits for its turn to receive. One thread, but
+/// for that one.
 class Uplink final : public stack::Link {
  public:
-  /// Longer than most round trips.
-  static constexpr std::uint64_t kQuietNs = 200'000;
+  /// Longer than round trips of hosts that are slow or busy, for which the thread is slow too.
+  static constexpr std::uint64_t kQuietNs = 20'000'000;
+  /// The next look is after this part of the time that nothing has moved.
+  static constexpr std::uint64_t kLooks = 16;
 
   /// Errors: those of stack::UdpSender; where no other process of the segment receives, also those
   /// of stack::UdpReceiver; `exhausted`, `io`.
@@ -120,6 +123,7 @@ class Uplink final : public stack::Link {
   std::atomic<bool> readable_{false};  ///< says the thread: a datagram waits
   bool looks_ = false;
   std::uint64_t moved_ns_ = 0;  ///< when a datagram last came or went
+  std::uint64_t look_ns_ = 0;   ///< when to look next
   UplinkCounters counters_;
   BackgroundThread thread_;
 };

@@ -424,7 +424,7 @@ def _soft_roce(one_round):
     if theirs is None:
         return
     nic = _guest_nic(one_round)
-    for place, bandwidth, rate in (('af_packet', 3, 5), ('memif', 10, 10)):
+    for place, bandwidth, rate in (('af_packet', 3, 5), ('memif', 10, 10), ('uplink', 1, None)):
         ours = one_round.get(f'guest/{place}', {})
         for figure, text, unit, scale, least in _guest_figures(ours, bandwidth, rate):
             # What the NIC itself cannot carry says nothing about us.

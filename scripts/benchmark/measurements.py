@@ -125,7 +125,8 @@ class Measurements:
             yield (f'guest/raw/{frame}',
                    lambda frame=frame: {'frames_per_s': self.guests.raw_rate(
                        frame, self._times(SAMPLES))})
-        yield 'guest/rxe', self._soft_roce
+        yield 'guest/rxe', lambda: self._perftest_in_guests(self.guests.soft_roce)
+        yield 'guest/uplink', lambda: self._perftest_in_guests(self.guests.uplink)
         yield 'guest/af_packet', lambda: self._in_guests(self.guests.perf_over_nic)
         yield 'guest/memif', lambda: self._in_guests(self.guests.perf_over_memif)
 
@@ -444,17 +445,18 @@ class Measurements:
         return {'usec': peers.libfabric(self.lab, 8, count)['usec'],
                 'gbit_per_s': peers.libfabric(self.lab, 65536, count)['gbit_per_s']}
 
-    def _soft_roce(self):
+    def _perftest_in_guests(self, run):
+        """`run` takes a program and its options."""
         found = {}
         for operation in LARGE_OPERATIONS:
-            result = self.guests.soft_roce(f'ib_{operation}_bw', [
+            result = run(f'ib_{operation}_bw', [
                 '-m', PATH_MTU, '-s', GUEST_SIZE, '-t', GUEST_LARGE_WINDOW,
                 '-n', int(500 * self.seconds) + 20])
             found[f'{operation}_gbit_per_s'] = result[3]
-        rate = self.guests.soft_roce('ib_write_bw', [
+        rate = run('ib_write_bw', [
             '-m', PATH_MTU, '-s', 8, '-t', GUEST_SMALL_WINDOW, '-Q', 32,
             '-n', int(8_000 * self.seconds) + 200])
-        latency = self.guests.soft_roce('ib_write_lat', [
+        latency = run('ib_write_lat', [
             '-m', PATH_MTU, '-s', 8, '-n', int(500 * self.seconds) + 20])
         return found | {'mops': rate[4], 'usec': latency[4]}
 

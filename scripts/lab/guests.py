@@ -50,9 +50,8 @@ class Guests:
 
     def __init__(self, lab, programs):
         self.lab = lab
-        self.program = programs / 'rh-perf'
+        self.programs = programs
         self.guests = []
-        self.gids = []
         self.port = 20000
 
     def raw_rate(self, frame_bytes, samples=testpmd.SAMPLES):
@@ -83,12 +82,30 @@ class Guests:
         """The numbers of the last line that a program of perftest prints."""
         self._need_guests()
         self.port += 1
-        command = f'{tool} -d {RXE} -F -p {self.port} --report_gbits {shlex.join(map(str, options))}'
-        server = _Command(self.guests[SERVER], f'{command} -x {self.gids[SERVER]}')
+        return self._perftest(f'{tool} -d {RXE}', options, [
+            guest.gid_index(RXE, ip) for guest, ip in zip(self.guests, KERNEL_IP)])
+
+    def uplink(self, tool, options):
+        """The same under rh-run, over UDP sockets on the same NICs: Soft-RoCE lets go of its port meanwhile."""
+        self._need_guests()
+        self.port += 1
+        for which in (SERVER, CLIENT):
+            self._check(which, f'rdma link del {RXE} && rmmod rdma_rxe')
+        try:
+            return self._perftest(f'rh-run --uplink udp --addresses {{ip}}/24 {tool}', options, (0, 0))
+        finally:
+            for which in (SERVER, CLIENT):
+                self._check(which, f'modprobe rdma_rxe && rdma link add {RXE} type rxe netdev {NETDEV}')
+
+    def _perftest(self, tool, options, gids):
+        """`tool` is the command's begin, where {{ip}} stands for the guest's address."""
+        ends = [f'{tool.format(ip=ip)} -F -p {self.port} -x {gid} --report_gbits {shlex.join(map(str, options))}'
+                for ip, gid in zip(KERNEL_IP, gids)]
+        server = _Command(self.guests[SERVER], ends[SERVER])
         # perftest's client gives up at once.
         self._check(SERVER, f'for i in $(seq 400); do grep -q ":{self.port:04X} .* 0A " '
                     '/proc/net/tcp /proc/net/tcp6 && exit 0; sleep 0.05; done; exit 1')
-        text = self._check(CLIENT, f'{command} -x {self.gids[CLIENT]} {KERNEL_IP[SERVER]}')
+        text = self._check(CLIENT, f'{ends[CLIENT]} {KERNEL_IP[SERVER]}')
         server.finish()
         return last_figures(tool, text)
 
@@ -133,9 +150,10 @@ class Guests:
     def _need_guests(self):
         if self.guests:
             return
-        programs = [self.program, shutil.which('dpdk-testpmd')]
-        if None in programs or not self.program.exists():
-            raise LabError(f'{self.program} is not built, or dpdk-testpmd is not installed')
+        own = [self.programs / name for name in ('rh-perf', 'rh-run')]
+        testpmd_program = shutil.which('dpdk-testpmd')
+        if testpmd_program is None or not all(program.exists() for program in own):
+            raise LabError(f'rh-perf or rh-run is not built in {self.programs}, or dpdk-testpmd is not installed')
         archive = self.lab.path('guest.tar')
         names = [f'bench-{os.getpid()}-{end}' for end in ('server', 'client')]
         kinds = (f'guest-server={names[CLIENT]}', f'guest-client={names[SERVER]}')
@@ -146,10 +164,9 @@ class Guests:
                                     owner=os.getpid(), lifetime_s=0)
                 self.lab.at_end.callback(guest.stop)
                 if not archive.exists():
-                    _pack(programs, archive)
+                    pack([*own, testpmd_program], archive)
                 with archive.open('rb') as content:
                     guest.check(PREPARE, stdin=content, what='unpacking programs')
-                self.gids.append(guest.gid_index(RXE, ip))
                 self.guests.append(guest)
         except errors.Skip as reason:
             raise Unavailable(f'this machine runs no guests: {reason}') from None
@@ -171,24 +188,36 @@ class _Command(Background):
             raise LabError(f'{self.guest.name}: {self.command.split()[0]} failed: {said}')
 
 
-def _pack(programs, path):
-    """An archive of programs with their libraries and DPDK's drivers, each where the host has it;
-    the drivers are found when a program starts, so that no program names them."""
-    wanted = {f'/usr/local/bin/{os.path.basename(program)}': program for program in programs}
-    libraries = {library for program in programs for library in image.libraries(program)}
+def pack(programs, path):
+    """An archive of programs with their libraries and DPDK's drivers, each where the host has it, as
+    programs find some of them from their own place; /usr/local/bin leads to the programs. The drivers
+    are found when a program starts, so that no program names them. With rh-run goes the device
+    that it gives to programs."""
+    programs = [pathlib.Path(program).resolve() for program in programs]
+    files = {str(program) for program in programs}
+    for program in programs:
+        if program.name == 'rh-run':
+            files |= {str(library) for library in program.parent.glob('verbs/lib*.so*') if library.is_file()}
+    libraries = {library for file in files for library in image.libraries(file)}
     drivers = set(_drivers(libraries))
-    libraries |= {library for driver in drivers for library in image.libraries(driver)}
-    wanted |= {image.guest_path(file): file for file in libraries | drivers}
+    files |= libraries | drivers | {library for driver in drivers for library in image.libraries(driver)}
     with tarfile.open(path, 'w', dereference=True) as archive:
-        for destination, source in wanted.items():
-            real = str(pathlib.Path(source).resolve())
+        for file in sorted(files):
+            destination, real = os.path.normpath(image.guest_path(file)), str(pathlib.Path(file).resolve())
             if real in drivers and destination != real:
                 # A second copy would be a second driver.
-                link = tarfile.TarInfo(destination.lstrip('/'))
-                link.type, link.linkname = tarfile.SYMTYPE, real
-                archive.addfile(link, io.BytesIO())
+                _add_link(archive, destination, real)
             else:
-                archive.add(source, destination.lstrip('/'))
+                archive.add(file, destination.lstrip('/'))
+        for program in programs:
+            if program.parent != pathlib.Path('/usr/local/bin'):
+                _add_link(archive, f'/usr/local/bin/{program.name}', image.guest_path(str(program)))
+
+
+def _add_link(archive, place, target):
+    link = tarfile.TarInfo(place.lstrip('/'))
+    link.type, link.linkname = tarfile.SYMTYPE, target
+    archive.addfile(link, io.BytesIO())
 
 
 def _drivers(libraries):

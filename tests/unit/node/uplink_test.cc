@@ -104,9 +104,10 @@ class Process {
     rte_pktmbuf_free_bulk(packets.data() + taken, count - taken);
     return taken;
   }
-  std::vector<Bytes> receive() {
+  std::vector<Bytes> receive() { return receive_at(clock_.now_ns()); }
+  std::vector<Bytes> receive_at(std::uint64_t now_ns) {
     std::array<rte_mbuf*, 32> packets{};
-    const std::uint16_t count = uplink_->rx_burst(packets.data(), packets.size(), clock_.now_ns());
+    const std::uint16_t count = uplink_->rx_burst(packets.data(), packets.size(), now_ns);
     std::vector<Bytes> frames;
     for (std::uint16_t i = 0; i < count; ++i) {
       frames.push_back(test::bytes_of(packets[i]));
@@ -255,6 +256,21 @@ TEST_F(UplinkTest, ADatagramEndsTheSleepOfItsReceiver) {
     sender.join();
     ASSERT_THAT(theirs.receive(), SizeIs(1)) << round;
   }
+}
+
+TEST_F(UplinkTest, LooksMoreRarelyTheLongerNothingMoves) {
+  Process theirs(there_, 12);
+  Process ours(here_, 11);
+  const auto send = [&] { EXPECT_EQ(ours.send({ours.frame_to(there_, 12)}), 1); };
+  send();
+  EXPECT_THAT(theirs.wait_for_frames(), SizeIs(1));
+  const std::uint64_t later_ns = stack::TscClock().now_ns() + 10 * kNsPerMs;
+  EXPECT_THAT(theirs.receive_at(later_ns), IsEmpty());
+  send();
+  EXPECT_THAT(theirs.receive_at(later_ns + 100 * kNsPerUs), IsEmpty()) << "it looks 0.6 ms later";
+  EXPECT_THAT(theirs.receive_at(later_ns + kNsPerMs), SizeIs(1));
+  send();
+  EXPECT_THAT(theirs.receive_at(later_ns + kNsPerMs + 1), SizeIs(1)) << "one has moved";
 }
 
 TEST_F(UplinkTest, ADatagramThatWaitsAlreadyForbidsTheSleep) {

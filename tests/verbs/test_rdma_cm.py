@@ -247,6 +247,35 @@ class OneHost(RdmaCmTest):
                 for process in (client, server):
                     self.succeeds(process, 'PASSED')
 
+    def test_iser(self):
+        """A disk by iSCSI over RDMA. Over iSER this version of tgtd wants the initiator's address in one
+        list and its name in another, where otherwise one of them would do."""
+        self.need('tgtd')
+        self.need('iscsi-test-cu')
+        target, initiator = 'iqn.2026-11.org.example:disk', 'iqn.2026-11.org.example:initiator'
+        disk = self.segment() / 'disk'
+        port = some_port()
+        socket = ('env', f'TGT_IPC_SOCKET={self.segment() / "tgtd"}')
+        server = self.start_verbs('tgtd', *socket, 'tgtd', '-f', '--iscsi', f'portal=127.0.0.1:{free_port()}',
+                                  '--iser', f'port={port}')
+        wait_until(lambda: server.has_ended() or has_listener(self.segment(), port), LIMIT_S, 'tgtd listens')
+        disk.write_bytes(random.randbytes(4 << 20))
+        disk.chmod(0o666)
+        for mode, operation, options in (('target', 'new', ('-T', target)),
+                                         ('logicalunit', 'new', ('--lun', 1, '-b', disk)),
+                                         ('target', 'bind', ('-I', 'ALL')),
+                                         ('target', 'bind', ('--initiator-name', initiator))):
+            self.succeeds(self.start_verbs('tgtadm', *socket, 'tgtadm', '--lld', 'iser', '--mode', mode, '--op', operation,
+                                           '--tid', 1, *options))
+        url = f'iser://127.0.0.1:{port}/{target}/1'
+        self.succeeds(self.start_verbs('inq', 'iscsi-inq', '-i', initiator, url), 'VIRTUAL-DISK')
+        # VERIFY sends back what READ has brought, for the target to compare.
+        for test in ('Write10.Simple', 'Read10.Simple', 'Verify10.Simple'):
+            with self.subTest(test=test):
+                done = self.start_verbs('iscsi', 'iscsi-test-cu', '-i', initiator, '--fail', '--dataloss', '--test',
+                                        f'ALL.{test}', url)
+                self.assertRegex(self.finish([done], LIMIT_S)[0], r'asserts +(\d{3,}) +\1 +\1 +0 ')
+
     def test_qperf(self):
         self.need('qperf')
         port = free_port()

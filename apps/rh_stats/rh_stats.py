@@ -226,8 +226,8 @@ class Program:
 
 # Programs of libibverbs under rh-run.
 
-SEGMENT_MAGIC = b'Regment4'
-SLOTS_MAX, SLOT_BYTES, SLOTS_AT, TABLE_BYTES = 128, 128, 64, 278592
+SEGMENT_MAGIC = b'Regment5'
+SLOTS_MAX, SLOT_BYTES, SLOTS_AT, TABLE_BYTES = 128, 128, 64, 409664
 RECORD = struct.Struct('=I4B2I12I')
 RECORDS_MAX = 1 << 16
 RECORD_VERSION = 1

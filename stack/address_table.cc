@@ -53,11 +53,12 @@ Expected<void> AddressTable::remove(const IpAddress& address) {
 }
 
 Expected<void> AddressTable::set_gateway(const IpAddress& gateway) {
-  if (!is_station_address(gateway) || owns(gateway) || !on_link(gateway)) {
+  if (!is_station_address(gateway) || owns(gateway) || !source_for(gateway)) {
     return fail(ErrorCode::invalid_argument, "{} is no neighbour on this link",
                 gateway.to_string());
   }
-  (gateway.is_ipv4() ? ipv4_gateway_ : ipv6_gateway_) = gateway;
+  (gateway.is_ipv4() ? ipv4_gateway_ : ipv6_gateway_) =
+      Gateway{.address = gateway, .is_outside = !in_prefix(gateway)};
   return {};
 }
 
@@ -84,6 +85,11 @@ bool AddressTable::in_solicited_node_group(const IpAddress& group) const {
 }
 
 bool AddressTable::on_link(const IpAddress& address) const {
+  const auto& gateway = gateway_of(address.is_ipv4());
+  return in_prefix(address) || (gateway && gateway->is_outside && gateway->address == address);
+}
+
+bool AddressTable::in_prefix(const IpAddress& address) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.usable() && entry.address.is_ipv4() == address.is_ipv4() &&
            same_prefix(entry.address, address, entry.prefix_length);
@@ -92,9 +98,10 @@ bool AddressTable::on_link(const IpAddress& address) const {
 
 std::optional<IpAddress> AddressTable::next_hop(const IpAddress& destination) const {
   if (on_link(destination)) return destination;
-  const auto& gateway = destination.is_ipv4() ? ipv4_gateway_ : ipv6_gateway_;
+  const auto& gateway = gateway_of(destination.is_ipv4());
   // The address that it was on the link of may have gone.
-  return gateway && on_link(*gateway) ? gateway : std::nullopt;
+  if (!gateway || !on_link(gateway->address)) return std::nullopt;
+  return gateway->address;
 }
 
 std::optional<IpAddress> AddressTable::source_for(const IpAddress& neighbour) const {

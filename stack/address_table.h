@@ -50,7 +50,8 @@ class AddressTable {
   /// lowest free one.
   [[nodiscard]] Expected<void> add(const IpAddress& address, std::uint8_t prefix_length);
   [[nodiscard]] Expected<void> remove(const IpAddress& address);
-  /// Has to be on a link of ours.
+  /// One outside of our prefixes is on the link nevertheless, as clouds have them. Refuses what is
+  /// no unicast address, or ours, or of a family that we have no address of.
   [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
 
   /// Whether a station may have the address, and send from it.
@@ -69,7 +70,7 @@ class AddressTable {
   [[nodiscard]] const Entry* at(std::uint16_t index) const;
   /// Whether `group` is the solicited-node group of an address of ours (RFC 4291, section 2.7.1).
   [[nodiscard]] bool in_solicited_node_group(const IpAddress& group) const;
-  /// Whether `address` is inside one of our prefixes.
+  /// Whether `address` is inside one of our prefixes, or a gateway outside of them.
   [[nodiscard]] bool on_link(const IpAddress& address) const;
   /// Where a packet for `destination` goes first: itself if on link, else the gateway if any.
   [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;
@@ -84,8 +85,18 @@ class AddressTable {
  private:
   bool loopback_;
   std::vector<Entry> entries_;
-  std::optional<IpAddress> ipv4_gateway_;
-  std::optional<IpAddress> ipv6_gateway_;
+  struct Gateway {
+    IpAddress address;
+    bool is_outside = false;  ///< of all prefixes when it was set
+  };
+
+  [[nodiscard]] bool in_prefix(const IpAddress& address) const;
+  [[nodiscard]] const std::optional<Gateway>& gateway_of(bool ipv4) const {
+    return ipv4 ? ipv4_gateway_ : ipv6_gateway_;
+  }
+
+  std::optional<Gateway> ipv4_gateway_;
+  std::optional<Gateway> ipv6_gateway_;
 };
 
 /// ff02::1:ffXX:XXXX (RFC 4291, section 2.7.1).

@@ -24,6 +24,11 @@ struct MemifConfig {
 /// Returns the path of its socket, which follows from the environment where `config` names none.
 [[nodiscard]] Expected<std::string> memif_socket(const MemifConfig& config);
 
+/// Finds out why the driver would refuse the socket, as it does not say why itself: there is no
+/// such folder, no permission, something else of that name, or another server. A client's socket
+/// and folder need not be there yet. Asks the file system, and connects to nobody.
+[[nodiscard]] Expected<void> check_memif_socket(const MemifConfig& config);
+
 /// The devargs for PortConfig::devargs. The socket is a file (memif's default is an abstract one,
 /// which every user of the machine may open).
 [[nodiscard]] Expected<std::string> memif_devargs(const MemifConfig& config);

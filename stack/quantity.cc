@@ -20,9 +20,12 @@ struct Unit {
 constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
 constexpr std::array kRateUnits = {Unit{"bit", 1}, Unit{"kbit", 1e3}, Unit{"Mbit", 1e6},
                                    Unit{"Gbit", 1e9}};
-constexpr std::array kByteUnits = {Unit{"", 1},         Unit{"B", 1},       Unit{"kB", 1e3},
-                                   Unit{"MB", 1e6},     Unit{"GB", 1e9},    Unit{"KiB", 0x1p10},
-                                   Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30}};
+// A letter alone is a power of two, as in perftest.
+constexpr std::array kByteUnits = {Unit{"", 1},         Unit{"B", 1},        Unit{"kB", 1e3},
+                                   Unit{"MB", 1e6},     Unit{"GB", 1e9},     Unit{"KiB", 0x1p10},
+                                   Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30}, Unit{"k", 0x1p10},
+                                   Unit{"K", 0x1p10},   Unit{"m", 0x1p20},   Unit{"M", 0x1p20},
+                                   Unit{"g", 0x1p30},   Unit{"G", 0x1p30}};
 
 constexpr double kTimeMaxNs = 1e15;
 constexpr double kRateMax = 1e13;
@@ -56,8 +59,19 @@ bool parse_unsigned(std::string_view text, std::uint64_t& value) {
     text.remove_prefix(2);
     base = 16;
   }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc{} && end == text.data() + text.size();
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value, base);
+  if (error != std::errc{}) return false;
+  if (end == last || base == 16) return end == last;
+  unsigned exponent = 0;
+  if (*end != 'e' && *end != 'E') return false;
+  const auto [behind, wrong] = std::from_chars(end + 1, last, exponent);
+  if (wrong != std::errc{} || behind != last) return false;
+  for (; exponent > 0 && value > 0; --exponent) {
+    if (value > UINT64_MAX / 10) return false;
+    value *= 10;
+  }
+  return true;
 }
 
 bool parse_probability(std::string_view text, double& value) {
@@ -80,6 +94,7 @@ bool parse_rate(std::string_view text, std::uint64_t& bits_per_s) {
 }
 
 bool parse_bytes(std::string_view text, std::uint64_t& bytes) {
+  if (parse_unsigned(text, bytes)) return static_cast<double>(bytes) <= kBytesMax;
   return parse_quantity(text, kByteUnits, kBytesMax, bytes);
 }
 

@@ -49,7 +49,7 @@ CommandLine::CommandLine(int argc, const char* const* argv, const ProgramText& t
 std::optional<ExitStatus> CommandLine::parse() {
   const auto outcome = parser_.parse(arguments_.application);
   if (!outcome) return usage_error(outcome.error());
-  if (*outcome == OptionParser::Outcome::shown) return kExitOk;
+  if (*outcome == OptionParser::Outcome::shown) return finish({});
   return std::nullopt;
 }
 
@@ -72,12 +72,10 @@ ExitStatus CommandLine::finish(const Expected<void>& result, bool json) const {
     const nlohmann::json object{{"program", name_}, {"error", result.error().message}};
     fmt::print("{}\n", object.dump());
   }
-  if (std::fflush(stdout) != 0) {
-    fmt::print(stderr, "{}: standard output cannot be written\n", name_);
-    return kExitFailed;
-  }
-  if (result) return kExitOk;
-  fmt::print(stderr, "{}: {}\n", name_, one_line(result.error().message));
+  const auto written = write_out();
+  if (result && written) return kExitOk;
+  const Error& error = written ? result.error() : written.error();
+  fmt::print(stderr, "{}: {}\n", name_, one_line(error.message));
   return kExitFailed;
 }
 

@@ -2,6 +2,11 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/option_set.h"
 
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -19,6 +24,58 @@ namespace {
 std::string long_name(std::string_view names) {
   names = names.substr(0, names.find(' '));
   return std::string(names.substr(names.rfind(',') + 1));
+}
+
+/// The same number for CLI11, whose own conversions take "010" for 8 and do not say what they would
+/// take; nothing if it is no whole number from `low`, which is at most 0, to `high`.
+std::optional<std::string> whole_number(std::string_view text, std::int64_t low,
+                                        std::uint64_t high) {
+  const bool negative = text.starts_with('-');
+  std::uint64_t magnitude = 0;
+  if (!stack::parse_unsigned(text.substr(negative ? 1 : 0), magnitude)) return std::nullopt;
+  const std::uint64_t most = negative ? std::uint64_t{0} - static_cast<std::uint64_t>(low) : high;
+  if (magnitude > most) return std::nullopt;
+  return fmt::format("{}{}", negative ? "-" : "", magnitude);
+}
+
+bool is_finite_number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' && std::isfinite(value);
+}
+
+// Checks of the values that a target can have. They come first, as those of options follow.
+template <typename Target>
+void check_number(CLI::Option& /*option*/, const Target& /*target*/) {}
+
+template <std::integral Number>
+void check_number(CLI::Option& option, const Number& /*target*/) {
+  static constexpr auto kLow = std::int64_t{std::numeric_limits<Number>::min()};
+  static constexpr auto kHigh = std::uint64_t{std::numeric_limits<Number>::max()};
+  const auto check = [](std::string& text) {
+    const auto number = whole_number(text, kLow, kHigh);
+    if (!number) return fmt::format("{} is not a whole number from {} to {}", text, kLow, kHigh);
+    text = *number;
+    return std::string();
+  };
+  option.transform(CLI::Validator(check, ""));
+}
+
+void check_number(CLI::Option& option, const double& /*target*/) {
+  const auto check = [](std::string& text) {
+    return is_finite_number(text) ? std::string() : fmt::format("{} is not a number", text);
+  };
+  option.transform(CLI::Validator(check, ""));
+}
+
+template <typename Number>
+void check_number(CLI::Option& option, const std::optional<Number>& /*target*/) {
+  check_number(option, Number());
+}
+
+template <typename Number>
+void check_number(CLI::Option& option, const std::vector<Number>& /*target*/) {
+  check_number(option, Number());
 }
 
 }  // namespace
@@ -42,7 +99,11 @@ Option Option::whole_range(std::int64_t low, std::int64_t high) const {
 }
 
 Option Option::positive() const {
-  option_->check(CLI::PositiveNumber);
+  const auto problem = [](const std::string& value) {
+    return std::strtod(value.c_str(), nullptr) > 0 ? std::string()
+                                                   : fmt::format("{} is not above 0", value);
+  };
+  option_->check(problem, CLI::PositiveNumber.get_description());
   return *this;
 }
 
@@ -110,7 +171,11 @@ Option OptionSet::add(std::string_view names, const Add& add) const {
 Option OptionSet::add_value(std::string_view names, OptionTarget target,
                             std::string_view help) const {
   return add(names, [&](const std::string& name) {
-    const auto add_to = [&](auto* to) { return app_->add_option(name, *to, std::string(help)); };
+    const auto add_to = [&](auto* to) {
+      CLI::Option* added = app_->add_option(name, *to, std::string(help));
+      check_number(*added, *to);
+      return added;
+    };
     return std::visit(add_to, target);
   });
 }
@@ -205,6 +270,11 @@ Expected<void> refuse_if(std::initializer_list<Refusal> refusals) {
     if (refusal.holds) return fail(ErrorCode::invalid_argument, "{}", refusal.text);
   }
   return {};
+}
+
+Expected<void> write_out() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return fail(ErrorCode::io, "standard output cannot be written");
 }
 
 OptionParser::OptionParser(const OptionTexts& texts)

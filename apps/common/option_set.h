@@ -195,6 +195,10 @@ struct Refusal {
 };
 [[nodiscard]] Expected<void> refuse_if(std::initializer_list<Refusal> refusals);
 
+/// Writes what has been printed on standard output. Fails with `io` if that, or any of what was
+/// printed before, cannot be.
+[[nodiscard]] Expected<void> write_out();
+
 /// What --help and --version say of a program besides its options.
 struct OptionTexts {
   std::string name;

@@ -172,8 +172,15 @@ Option add_workload_options(const OptionSet& app, Options& options) {
       .range(1, static_cast<int>(roce::kMaxRdAtomic));
   app.add_option("-I,--inline BYTES", options.inline_bytes, "send messages up to this size inline")
       .range(0u, roce::kMaxInlineBytes);
-  app.add_option("--transport", options.transport,
-                 "rc, or dc: one initiator for all targets (docs/dc.md); both ends alike");
+  const Option transport =
+      app.add_option("--transport", options.transport,
+                     "rc, or dc: one initiator for all targets (docs/dc.md); both ends alike");
+  const auto take_connection = [&options](const std::string& type) {
+    options.transport = type == "DC" ? Transport::dc : Transport::rc;
+  };
+  app.add_option_function("-c,--connection TYPE", take_connection, "the same in perftest's words")
+      .one_of({"RC", "DC"})
+      .excludes(transport);
   add_initiator_options(app, options.initiator);
   add_queue_pair_options(app, options);
   app.add_option("-S,--sl", options.service_level,
@@ -208,6 +215,7 @@ void add_options(const OptionSet& app, Options& options) {
   app.add_option("--peer", options.peer,
                  "rh-perf, or perftest: the other end is ib_send_bw, ib_write_lat and so on; give "
                  "both ends the same operation, mode, size and iterations");
+  app.add_flag("-F,--CPU-freq", options.ignored, "of perftest; there is nothing to do here");
   app.add_flag("-R,--rdma_cm,--rdma-cm", options.rdma_cm,
                "with --peer perftest: both ends connect through the connection manager, with no "
                "TCP; the host is the server's RoCE address");

@@ -34,6 +34,7 @@ struct Options : MeasuringOptions {
   PeerKind peer = PeerKind::rh_perf;
   InitiatorOptions initiator;  ///< DC
   LockMode lock_mode = LockMode::none;
+  bool ignored = false;  ///< perftest's options that have no meaning here
   bool rdma_cm = false;  ///< perftest: connect and exchange through the connection manager
   std::optional<unsigned> gid_index;
 

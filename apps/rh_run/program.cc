@@ -101,7 +101,10 @@ int program(int argc, char** argv) {
   add_options(parser.options(), options);
   const auto outcome = parser.parse(split.own);
   if (!outcome) return complain(outcome.error(), kExitUsage);
-  if (*outcome == OptionParser::Outcome::shown) return kExitOk;
+  if (*outcome == OptionParser::Outcome::shown) {
+    const auto written = write_out();
+    return written ? kExitOk : complain(written.error(), kExitFailed);
+  }
   if (const auto good = check(options); !good) return complain(good.error(), kExitUsage);
   if (split.command.empty()) {
     return complain({ErrorCode::invalid_argument, "no command to run"}, kExitUsage);

@@ -61,6 +61,7 @@ class Reader {
     }
     root.finish();
     if (scenario_.flows.empty()) root.fail("flows", "there is none");
+    check_hosts(root);
     if (errors_.any()) return tl::make_unexpected(errors_.first());
     return std::move(scenario_);
   }
@@ -70,6 +71,20 @@ class Reader {
     std::uint64_t queue_bytes = 0;
     stack::net::EcnMarking ecn{};
   };
+
+  void check_hosts(JsonObject& root) const {
+    std::vector<std::size_t> links(scenario_.nodes.size());
+    for (const LinkSpec& link : scenario_.links) {
+      ++links[link.first];
+      ++links[link.second];
+    }
+    for (std::size_t node = 0; node < links.size(); ++node) {
+      if (scenario_.nodes[node].is_host && links[node] != 1) {
+        root.fail("links",
+                  fmt::format("{} has {}, not one", scenario_.nodes[node].name, links[node]));
+      }
+    }
+  }
 
   void read_head(JsonObject& root) {
     scenario_.name = root.text("name", "");
@@ -330,6 +345,7 @@ class Reader {
         }
       }
     }
+    if (number == 0) object.fail("it goes from a host to itself");
     if (number == 1) scenario_.flows.back().name = group;
   }
 

@@ -371,6 +371,19 @@ class Files(JudgeCase):
                     with self.subTest(seed=seed):
                         self.assertIn(self.judge(path, *options)[0], (0, 1))
 
+    def test_frames_that_a_mirror_has_cut(self):
+        """The file says nothing of it."""
+        data = p.pcap(scenarios.basic(), snaplen=80)
+        places, at = [], 24
+        while at < len(data):
+            places.append(at)
+            at += 16 + int.from_bytes(data[at + 8 : at + 12], "little")
+        mirrored = bytearray(data)
+        for place in places:
+            mirrored[place + 12 : place + 16] = data[place + 8 : place + 12]
+        status, answer = self.judge(self.write(bytes(mirrored)))
+        self.assertEqual((status, answer["judged_packets"]), (0, len(places)))
+
     def test_snap_length(self):
         data = p.pcap(scenarios.basic(), snaplen=80)
         status, answer = self.judge(self.write(data))

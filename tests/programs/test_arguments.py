@@ -5,6 +5,7 @@
 import os
 import pwd
 import shutil
+import subprocess
 import unittest
 
 import support
@@ -22,7 +23,8 @@ BAD = [
     (PINGPONG, ['-s', '-1'], '--size'),
     (PINGPONG, ['-s', '99999999999999'], '--size'),
     (PINGPONG, ['-n', '0'], '--iters'),
-    (PINGPONG, ['-p', '65536'], '--port'),
+    (PINGPONG, ['-p', '65536'], '--port: 65536 is not a whole number from 0 to 65535'),
+    (PINGPONG, ['-n', '-1'], '--iters: -1 is not'),
     (PINGPONG, ['-g', '2'], 'own addresses'),
     (PINGPONG, ['--ip', '10.0.0.1'], 'prefix length'),
     (PINGPONG, ['--ip', 'nowhere/24'], '--ip nowhere/24'),
@@ -97,8 +99,37 @@ class Arguments(support.ProgramTest):
                 self.assert_failed(process, 'no server answers at localhost port 1')
 
     def test_a_device_that_does_not_exist(self):
-        process = self.run_program(PINGPONG, '--device', 'net_nonsense0')
-        self.assert_failed(process, 'net_nonsense0')
+        for device, cause in (('net_nonsense0', 'net_nonsense0'), ('mlx5_0', '--backend verbs'),
+                              ('net_af_packet0,iface=nonesuch0', 'no network interface nonesuch0')):
+            with self.subTest(device=device):
+                process = self.run_program(PINGPONG, '--device', device)
+                self.assert_failed(process, cause)
+
+    def test_sockets_that_cannot_be(self):
+        """The path and the cause, before the driver is asked."""
+        occupied = self.lab.path('occupied')
+        occupied.write_text('')
+        for place, cause, role in ((self.lab.path('none/memif.sock'), 'no such folder', ()),
+                                   (occupied, 'something else of that name', ()),
+                                   (occupied, 'something else of that name', ('localhost',))):
+            with self.subTest(place=place, role=role):
+                process = self.run_program(PINGPONG, '--memif-socket', place, *role)
+                self.assert_failed(process, f'memif socket {place}: .*{cause}')
+                self.assertEqual(len(process.messages().splitlines()), 1, process.messages())
+        server, _ = self.start_server(PINGPONG, '--memif-socket', self.lab.path('memif.sock'))
+        second = self.run_program(PINGPONG, '--memif-socket', self.lab.path('memif.sock'))
+        self.assert_failed(second, 'another program serves it')
+        self.assertFalse(server.has_ended())
+
+    def test_a_full_device(self):
+        """What was asked for is lost."""
+        for options in (('--help',), ('--version',)):
+            for program in (PINGPONG, PERF, CM, 'rh-run', 'rh-dag', 'rh-sim'):
+                with self.subTest(program=program, options=options), open('/dev/full', 'wb') as full:
+                    done = subprocess.run([PROGRAMS / program, *options], stdout=full, stderr=subprocess.PIPE,
+                                          text=True, check=False)
+                    self.assertEqual((done.returncode, done.stderr),
+                                     (1, f'{program}: standard output cannot be written\n'))
 
     def test_verbs_without_a_device(self):
         process = self.run_program(PERF, '--backend', 'verbs', '--device', 'no such device')

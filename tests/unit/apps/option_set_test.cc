@@ -65,11 +65,38 @@ TEST_F(OptionSetTest, ARangeHasItsEnds) {
   EXPECT_NE(problem({"--code", "-1"}), "");
 }
 
+TEST_F(OptionSetTest, NumbersAreThoseOfTheirType) {
+  std::uint16_t port = 0;
+  std::optional<std::int64_t> offset;
+  std::uint64_t count = 0;
+  double factor = 0;
+  options.add_option("--port", port);
+  options.add_option("--offset", offset);
+  options.add_option("--count", count);
+  options.add_option("--factor", factor);
+  EXPECT_EQ(problem({"--port", "010", "--offset", "-9223372036854775808", "--count", "2e6"}), "");
+  EXPECT_EQ(port, 10) << "nobody means an octal number";
+  EXPECT_EQ(offset, INT64_MIN);
+  EXPECT_EQ(count, 2'000'000u);
+  EXPECT_EQ(problem({"--count", "18446744073709551615", "--port", "0xffff"}), "");
+  EXPECT_EQ(count, UINT64_MAX);
+  EXPECT_EQ(port, 0xffff);
+  EXPECT_EQ(problem({"--port", "70000"}), "--port: 70000 is not a whole number from 0 to 65535");
+  for (const char* bad : {"-1", "1.5", "", "x", "1e", "1e5", "0x10000", "1 "}) {
+    EXPECT_NE(problem({"--port", bad}), "") << bad;
+  }
+  EXPECT_NE(problem({"--offset", "9223372036854775808"}), "");
+  EXPECT_NE(problem({"--count", "2e19"}), "");
+  for (const char* bad : {"nan", "inf", "1e999", "1,5", ""}) {
+    EXPECT_NE(problem({"--factor", bad}), "") << bad;
+  }
+}
+
 TEST_F(OptionSetTest, PositiveIsAboveZero) {
   double factor = 1;
   options.add_option("--factor", factor).positive();
   EXPECT_EQ(problem({"--factor", "0.001"}), "");
-  EXPECT_NE(problem({"--factor", "0"}), "");
+  EXPECT_EQ(problem({"--factor", "0"}), "--factor: 0 is not above 0");
   EXPECT_NE(problem({"--factor", "-1"}), "");
 }
 

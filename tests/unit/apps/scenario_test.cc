@@ -80,6 +80,8 @@ TEST(Scenario, ErrorsNameTheirPlace) {
       {{"\"count\": 5", "\"congestion\": {\"algorithm\": \"dcqcn\", \"dce_tcp_g\": 0}"},
        "flows[1].congestion: DCQCN"},
       {{"\"from\": \"sink\"", "\"from\": \"s\""}, "flows[1]: s is no host"},
+      {{"\"from\": \"sink\"", "\"from\": \"h1\""}, "flows[1]: it goes from a host to itself"},
+      {{"\"hosts\": [", "\"hosts\": [{\"name\": \"alone\"}, "}, "links: alone has 0, not one"},
       {{"\"name\": \"sink\"", "\"name\": \"h1\""}, "hosts[1].name: "},
       {{"\"hosts\": [", "\"hosts\": [7, "}, "hosts[0]: an object is expected"},
       {{"\"hosts\": [{", "\"hosts\": 3, \"x\": [{"}, "hosts: a list is expected"}};

@@ -14,8 +14,10 @@ TEST(Sizes, HaveBinaryUnits) {
   EXPECT_EQ(parse_size("4k").value(), 4096u);
   EXPECT_EQ(parse_size("8M").value(), 8u << 20);
   EXPECT_EQ(parse_size("1G").value(), 1u << 30);
+  EXPECT_EQ(parse_size("64KiB").value(), 65536u);
+  EXPECT_EQ(parse_size("1e6").value(), 1'000'000u);
   for (const char* text :
-       {"", "k", "-1", "4x", "4kk", "2G", "1073741825", "99999999999999999999"}) {
+       {"", "k", "-1", "4x", "1e10", "2GiB", "4kk", "2G", "1073741825", "99999999999999999999"}) {
     EXPECT_FALSE(parse_size(text)) << text;
   }
 }

@@ -250,6 +250,18 @@ TEST_F(HostArp, DoesNotLearnAddressesThatAreNotOnTheLink) {
   EXPECT_EQ(sent(), std::vector<Bytes>{request_for("192.0.2.254")});
 }
 
+TEST_F(HostArp, AGatewayOutsideOfAllPrefixesIsOnTheLink) {
+  ASSERT_TRUE(host_->set_gateway(address("203.0.113.1")));
+  Flow flow = flow_to("198.51.100.1");
+  EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
+  EXPECT_EQ(sent(), std::vector<Bytes>{request_for("203.0.113.1")});
+  receive_reply(kPeerMac, "203.0.113.1");
+  EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
+  EXPECT_EQ(next_mac(flow), kPeerMac);
+  Flow beside = flow_to("203.0.113.2");
+  EXPECT_EQ(host_->resolve(beside, now_ns_), Resolution::ready) << "by the gateway";
+}
+
 TEST_F(HostArp, AStaticNeighbourIsNeverAskedNorMoved) {
   ASSERT_TRUE(host_->add_static_neighbour(address(kPeer), mac(kOtherMac)));
   Flow flow = flow_to(kPeer);

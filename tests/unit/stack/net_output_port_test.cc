@@ -319,11 +319,15 @@ TEST(Quantity, BytesTimesAndRates) {
   EXPECT_EQ(value, 1'500'000u);
   EXPECT_TRUE(parse_bytes("17", value));
   EXPECT_EQ(value, 17u);
+  EXPECT_TRUE(parse_bytes("1K", value));
+  EXPECT_EQ(value, 1024u);
+  EXPECT_TRUE(parse_bytes("1e3", value));
+  EXPECT_EQ(value, 1000u);
   EXPECT_TRUE(parse_time("2.5us", value));
   EXPECT_EQ(value, 2500u);
   EXPECT_TRUE(parse_rate("100Gbit", value));
   EXPECT_EQ(value, 100'000'000'000u);
-  for (const char* text : {"", "x", "-1", "1 kB", "1K", "9999TiB", "1e3"}) {
+  for (const char* text : {"", "x", "-1", "1 kB", "1T", "9999TiB", "1e13", "1e", "1e+3"}) {
     EXPECT_FALSE(parse_bytes(text, value)) << text;
   }
   EXPECT_FALSE(parse_rate("0bit", value));

@@ -13,6 +13,9 @@
 #include <gtest/gtest.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "stack/clock.h"
 #include "stack/device_limits.h"
@@ -334,6 +337,37 @@ TEST_F(MemifPair, NearlyFullRingHurtsNoPacket) {
       }
     }
   }
+}
+
+TEST(MemifSocket, RefusalsNameTheirCause) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/memif.sock";
+  const auto error = [](MemifRole role, const std::string& socket) {
+    const auto checked = check_memif_socket({.role = role, .socket = socket});
+    return checked ? std::string() : checked.error().message;
+  };
+  for (const MemifRole role : {MemifRole::server, MemifRole::client}) {
+    EXPECT_EQ(error(role, path), "");
+    EXPECT_THAT(error(role, directory.path()), HasSubstr("something else of that name"));
+  }
+  const std::string nowhere = directory.path() + "/none/memif.sock";
+  EXPECT_THAT(error(MemifRole::server, nowhere), HasSubstr("no such folder"));
+  EXPECT_EQ(error(MemifRole::client, nowhere), "") << "its server may make it";
+  const auto serve = [&path] {
+    const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    path.copy(static_cast<char*>(address.sun_path), path.size());
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(socket, 1) != 0) {
+      _exit(1);
+    }
+  };
+  {
+    const test::ForkedProcess other(serve);
+    EXPECT_THAT(error(MemifRole::server, path), HasSubstr("another program serves it"));
+    EXPECT_EQ(error(MemifRole::client, path), "");
+  }
+  EXPECT_EQ(error(MemifRole::server, path), "") << "a dead server's socket is taken over";
 }
 
 TEST_F(MemifPair, TwoServersShareASocket) {

@@ -13,7 +13,7 @@ namespace rockhopper::apps {
 inline constexpr std::uint32_t kSizeMax = 1u << 30;
 inline constexpr double kBytesPerMib = 1 << 20;
 
-/// A value of --size, as stack::parse_bytes() takes it, or 1e6; kSizeMax at most.
+/// A value of --size, as stack::parse_bytes() takes it; kSizeMax at most.
 [[nodiscard]] Expected<std::uint32_t> parse_size(std::string_view text);
 /// Some with commas between them, each `max` (of whole MiB) at most.
 [[nodiscard]] Expected<std::vector<std::uint32_t>> parse_sizes(std::string_view list,

@@ -59,13 +59,14 @@ stack::PortConfig port_config(const NodeConfig& config) {
   return port;
 }
 
-/// Finds out why the driver would refuse the device, as far as it does not say so itself.
+/// Finds out why the driver would refuse the device, as far as it does not say so itself. Devices
+/// that are ports already have no arguments.
 Expected<void> check_device(const std::string& device) {
+  if (device.empty()) return {};
   constexpr std::string_view kPackets = "net_af_packet";
   constexpr std::string_view kInterface = "iface=";
   if (device.find_first_of("_:,") == std::string::npos || device.starts_with("mlx") ||
       ::access(("/sys/class/infiniband/" + device).c_str(), F_OK) == 0) {
-    if (device.find_first_not_of("0123456789") == std::string::npos) return {};
     return fail(ErrorCode::invalid_argument,
                 "{} is no device of DPDK, as net_af_packet0,iface=eth1 or 0000:01:00.0; for RDMA "
                 "devices there is rh-perf --backend verbs",
@@ -183,7 +184,7 @@ Expected<void> NodeLinks::open_one_memif(const NodeConfig& config, const MemifPo
 Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort& port) {
   stack::PortConfig wanted = port_config(config);
   ROCKHOPPER_TRY(stack::set_device(wanted, port.device));
-  ROCKHOPPER_TRY(check_device(port.device));
+  ROCKHOPPER_TRY(check_device(wanted.devargs));
   ROCKHOPPER_TRY(auto opened, stack::Port::open(wanted));
   ports_.push_back(std::move(opened));
   use_queues_of(*ports_.back());

@@ -119,8 +119,7 @@ bool Uplink::looks(std::uint64_t now_ns) {
       counters_.takeovers.add();
     }
     looks_ = true;
-    moved_ns_ = now_ns;
-    look_ns_ = now_ns;
+    moved_ns_ = look_ns_ = now_ns;
   }
   if (!looks_) return false;
   const std::uint64_t quiet_ns = now_ns - moved_ns_;

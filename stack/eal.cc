@@ -3,6 +3,7 @@
 #include "stack/eal.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "stack/memory_limit.h"
 #include "stack/runtime_directory.h"
+#include "stack/segment/reader/runtime_path.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -104,14 +107,17 @@ std::string lcore_map(unsigned lcores) {
   return map;
 }
 
-/// DPDK falls back to /tmp/dpdk, which belongs to the user that came first.
+/// DPDK takes /var/run for root and $XDG_RUNTIME_DIR for others as they are, and falls back to
+/// /tmp/dpdk, which belongs to the user that came first. The variable that it asks for before that
+/// is a service manager's.
 Expected<void> ensure_runtime_directory() {
-  if (getuid() == 0 || std::getenv("RUNTIME_DIRECTORY") != nullptr ||
-      std::getenv("XDG_RUNTIME_DIR") != nullptr) {
-    return {};
-  }
+  char path[PATH_MAX];
+  const bool has_place = getuid() == 0
+                             ? ::access("/var/run", W_OK) == 0
+                             : write_runtime_path(path, sizeof path) == RuntimePlace::given;
+  if (has_place || std::getenv("RUNTIME_DIRECTORY") != nullptr) return {};
   ROCKHOPPER_TRY(const auto directory, runtime_directory());
-  setenv("XDG_RUNTIME_DIR", directory.c_str(), 1);
+  setenv("RUNTIME_DIRECTORY", directory.c_str(), 1);
   return {};
 }
 
@@ -171,8 +177,9 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
     LogCapture capture;
     if (rte_eal_init(static_cast<int>(strings.size()), argv.data()) < 0) {
       return fail(rte_errno == EALREADY ? ErrorCode::invalid_state : ErrorCode::io,
-                  "DPDK does not start: {}",
-                  capture.errors().empty() ? rte_strerror(rte_errno) : capture.errors());
+                  "DPDK does not start: {}{}",
+                  capture.errors().empty() ? rte_strerror(rte_errno) : capture.errors(),
+                  memory_limit_text());
     }
     messages = capture.all();
   }

@@ -34,9 +34,10 @@ struct EmbeddedConfig {
 class Eal {
  public:
   /// Starts with `arguments.eal`, or with embedded_arguments(embedded) where `--` was not given;
-  /// then a user without XDG_RUNTIME_DIR gets it set to runtime_directory(), and the directory that
-  /// DPDK made is removed at the end. DPDK's messages go to standard error; those of a failed start
-  /// are summed up in the error. Help and version options end the process, as in any DPDK program.
+  /// then DPDK's own files go to runtime_directory() where it would find no place, and the
+  /// directory that DPDK made is removed at the end. DPDK's messages go to standard error; those of
+  /// a failed start are summed up in the error. Help and version options end the process, as in any
+  /// DPDK program.
   [[nodiscard]] static Expected<std::unique_ptr<Eal>> start(const Arguments& arguments,
                                                             const EmbeddedConfig& embedded = {});
   Eal(const Eal&) = delete;

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "stack/memory_limit.h"
 #include "stack/private_pages.h"
 
 namespace rockhopper::stack {
@@ -134,9 +135,11 @@ Expected<MbufPool> MbufPool::create(const MbufPoolConfig& config) {
         (static_cast<std::uint64_t>(config.size) *
          (sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + data_room + config.private_size)) >>
         20;
+    const std::string limit = memory_limit_text();
     return fail(rte_errno == ENOMEM ? ErrorCode::exhausted : ErrorCode::invalid_argument,
-                "mbuf pool {} of {} x {} bytes (about {} MB): {}; give the EAL more memory (-m)",
-                name, config.size, data_room, megabytes, rte_strerror(rte_errno));
+                "mbuf pool {} of {} x {} bytes (about {} MB): {}{}", name, config.size, data_room,
+                megabytes, rte_strerror(rte_errno),
+                limit.empty() ? "; give the EAL more memory (-m)" : limit);
   }
   return MbufPool(pool);
 }

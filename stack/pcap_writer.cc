@@ -97,6 +97,13 @@ std::size_t whole_blocks(const std::vector<std::uint8_t>& blocks, std::size_t wr
   return whole;
 }
 
+/// The file that is given, as a descriptor of its own.
+Expected<int> open_given(int given) {
+  const int file = fcntl(given, F_DUPFD_CLOEXEC, 0);
+  if (file >= 0) return file;
+  return fail(ErrorCode::io, "cannot write the capture: {}", std::strerror(errno));
+}
+
 /// The file at `path`, empty. A regular one belongs to nobody else who writes captures: two writers
 /// would each write over the other's blocks.
 Expected<int> open_alone(const std::string& path) {
@@ -115,7 +122,8 @@ Expected<int> open_alone(const std::string& path) {
 }  // namespace
 
 Expected<std::unique_ptr<PcapWriter>> PcapWriter::open(Link& inner, const PcapConfig& config) {
-  ROCKHOPPER_TRY(const int file, open_alone(config.path));
+  ROCKHOPPER_TRY(const int file,
+                 config.file >= 0 ? open_given(config.file) : open_alone(config.path));
   std::unique_ptr<PcapWriter> writer(new PcapWriter(inner, config, file));
   writer->write_headers();
   writer->write_out();

@@ -16,6 +16,7 @@ namespace rockhopper::stack {
 
 struct PcapConfig {
   std::string path{};
+  int file = -1;  ///< an open file to write into, not owned; `path` is then what people call it
   std::string interface_name = "rockhopper";
   std::uint32_t snap_length = 65535;  ///< bytes kept of a frame
   std::uint64_t time_offset_ns = 0;   ///< added to now_ns: TscClock::wall_offset_ns() for real time

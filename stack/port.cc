@@ -452,7 +452,7 @@ void Port::describe_counters(CounterTextVisitor visit, void* context) {
   visit(context, "ierrors", "packets received in error");
   visit(context, "oerrors", "packets that the device failed to send");
   visit(context, "rx_nombuf", "failed allocations of buffers to receive into");
-  visit(context, "tx_backpressure", "packets handed back, as the device took no more");
+  visit(context, "tx_backpressure", "packets handed back, as the device took no more; each once");
   visit(context, "tx_oversize", "packets dropped as longer than the MTU");
   visit(context, "tx_rejected", "packets dropped, as they ask for an offload that cannot be");
   visit(context, "tx_linearised", "chains of buffers copied into one buffer for the driver");

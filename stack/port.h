@@ -70,7 +70,7 @@ struct PortQueueCounters {
   Counter rx_bytes;
   Counter tx_packets;
   Counter tx_bytes;
-  Counter tx_backpressure;  ///< packets handed back because the device took no more
+  Counter tx_backpressure;  ///< packets handed back because the device took no more, each once
   Counter tx_oversize;      ///< longer than the MTU; freed
   Counter tx_rejected;      ///< impossible offload request; freed
   Counter tx_linearised;    ///< chains copied into one buffer for the driver
@@ -99,6 +99,7 @@ class PortQueue final : public Link {
   Port& port_;
   std::uint16_t index_;
   PortQueueCounters counters_;
+  std::uint16_t held_ = 0;  ///< packets that were handed back at last
 };
 
 /// A port of any ethdev driver: configured, started, and closed at the end. The device is unplugged

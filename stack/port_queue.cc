@@ -101,7 +101,14 @@ std::uint16_t PortQueue::tx_burst(rte_mbuf** packets, std::uint16_t count,
     rte_pktmbuf_free(packets[done++]);
   }
   burst.moved(done);
-  if (done < count) counters_.tx_backpressure.add(static_cast<std::uint64_t>(count - done));
+  // Callers come again with what they are handed back: each packet counts once. Before a device has
+  // taken any, nobody is there: that is no pressure of ours.
+  const auto left = static_cast<std::uint16_t>(count - done);
+  const auto counted = static_cast<std::uint16_t>(held_ > done ? held_ - done : 0);
+  if (left > counted && counters_.tx_packets.value() > 0) {
+    counters_.tx_backpressure.add(static_cast<std::uint64_t>(left - counted));
+  }
+  held_ = left;
   return done;
 }
 

@@ -2,12 +2,18 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/runtime_directory.h"
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "stack/segment/reader/runtime_path.h"
 
 namespace rockhopper::stack {
 
@@ -26,14 +32,19 @@ Expected<void> make_private_directory(const std::string& path) {
 }
 
 Expected<std::string> runtime_directory() {
-  const char* base = std::getenv("XDG_RUNTIME_DIR");
-  const std::string path = base != nullptr && *base != '\0'
-                               ? std::string(base) + "/rockhopper"
-                               : "/tmp/rockhopper-" + std::to_string(getuid());
+  char path[PATH_MAX];
+  const RuntimePlace place = write_runtime_path(path, sizeof path);
+  const bool is_elsewhere = place == RuntimePlace::missing || place == RuntimePlace::foreign;
+  static std::atomic<bool> said{false};
+  if (is_elsewhere && !said.exchange(true)) {
+    fmt::print(stderr, "XDG_RUNTIME_DIR={} is {}; {} is used in its place\n",
+               std::getenv("XDG_RUNTIME_DIR"),
+               place == RuntimePlace::missing ? "not there" : "no directory of this user", path);
+  }
   if (auto made = make_private_directory(path); !made) {
     return fail(ErrorCode::io, "{}; $XDG_RUNTIME_DIR chooses another one", made.error().message);
   }
-  return path;
+  return std::string(path);
 }
 
 }  // namespace rockhopper::stack

@@ -59,10 +59,12 @@ std::uint16_t Worker::transmit(std::uint64_t now_ns) {
     counters_.tx_packets.add(sent);
   }
   if (sent < tx_count_) {
-    counters_.tx_backpressure.add();
+    // What waits for a link that takes nothing, as before a peer is there, is one burst.
+    if (sent > 0 || !is_held_) counters_.tx_backpressure.add();
     std::copy(tx_.begin() + sent, tx_.begin() + tx_count_, tx_.begin());
   }
   tx_count_ = static_cast<std::uint16_t>(tx_count_ - sent);
+  is_held_ = tx_count_ > 0;
   return sent;
 }
 

@@ -94,6 +94,7 @@ class Worker {
   Idler idler_;
   std::array<rte_mbuf*, kBurst> tx_{};
   std::uint16_t tx_count_ = 0;
+  bool is_held_ = false;  ///< the link has left what is in tx_
   std::uint64_t last_poll_ns_ = 0;
   unsigned unseen_bursts_ = 0;  ///< that it may still receive before a timer runs
   unsigned lcore_id_ = UINT32_MAX;

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <new>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/last_words.h"
 #include "apps/common/version.h"
 
 namespace rockhopper::apps {
@@ -20,6 +23,12 @@ std::string one_line(std::string text) {
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
+}
+
+/// No part of a program could go on, and an exception would end it with a dump.
+[[noreturn]] void on_no_memory() {
+  (void)std::fputs("no memory is left; is it limited (ulimit -v, ulimit -d)?\n", stderr);
+  std::_Exit(kExitFailed);
 }
 
 std::string footer(const ProgramText& text) {
@@ -44,7 +53,9 @@ CommandLine::CommandLine(int argc, const char* const* argv, const ProgramText& t
       parser_({.name = text.name,
                .summary = text.summary,
                .version = fmt::format("{} {}", text.name, kVersion),
-               .footer = footer(text)}) {}
+               .footer = footer(text)}) {
+  std::set_new_handler(&on_no_memory);
+}
 
 std::optional<ExitStatus> CommandLine::parse() {
   const auto outcome = parser_.parse(arguments_.application);
@@ -54,7 +65,14 @@ std::optional<ExitStatus> CommandLine::parse() {
 }
 
 ExitStatus CommandLine::usage_error(const Error& error) const {
-  fmt::print(stderr, "{}: {} (see {} --help)\n", name_, one_line(error.message), name_);
+  const std::string command = parser_.command();
+  fmt::print(stderr, "{}: {} (see {}{}{} --help)\n", name_, one_line(error.message), name_,
+             command.empty() ? "" : " ", command);
+  return kExitUsage;
+}
+
+ExitStatus CommandLine::input_error(const Error& error) const {
+  fmt::print(stderr, "{}: {}\n", name_, one_line(error.message));
   return kExitUsage;
 }
 
@@ -73,9 +91,13 @@ ExitStatus CommandLine::finish(const Expected<void>& result, bool json) const {
     fmt::print("{}\n", object.dump());
   }
   const auto written = write_out();
-  if (result && written) return kExitOk;
-  const Error& error = written ? result.error() : written.error();
-  fmt::print(stderr, "{}: {}\n", name_, one_line(error.message));
+  const LastWords& words = last_words();
+  if (result && written && words.incomplete.empty()) return kExitOk;
+  std::string why = !written  ? written.error().message
+                    : !result ? result.error().message
+                              : words.incomplete;
+  if (!result && !words.drops.empty()) why += fmt::format("; dropped here: {}", words.drops);
+  fmt::print(stderr, "{}: {}\n", name_, one_line(why));
   return kExitFailed;
 }
 

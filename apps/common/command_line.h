@@ -39,6 +39,8 @@ class CommandLine {
 
   /// For what the options cannot check: prints the error as bad arguments.
   [[nodiscard]] ExitStatus usage_error(const Error& error) const;
+  /// The same of what a file has that an argument names, about which --help says nothing.
+  [[nodiscard]] ExitStatus input_error(const Error& error) const;
   /// The endpoint that the options ask for, on a link on which packets of `path_mtu` pass.
   [[nodiscard]] Expected<EndpointConfig> endpoint_config(const EndpointOptions& options, Role role,
                                                          std::uint16_t path_mtu) const;

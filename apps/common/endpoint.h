@@ -11,6 +11,7 @@
 #include "apps/common/background.h"
 #include "apps/common/endpoint_options.h"
 #include "apps/common/event_printer.h"
+#include "apps/common/file_descriptor.h"
 #include "apps/common/idle.h"
 #include "apps/node/node.h"
 #include "stack/eal.h"
@@ -27,8 +28,17 @@ class Endpoint final : public Background {
   [[nodiscard]] static Expected<std::unique_ptr<Endpoint>> create(
       const EndpointConfig& config, const stack::Arguments& arguments);
 
+  /// Leaves last_words(): of a capture that could not be written, of packets that were dropped.
+  ~Endpoint() override;
+
   /// Moves packets both ways once. Idle turns follow the idle policy, so do not wait besides.
   bool turn() override;
+
+  [[nodiscard]] std::string link_name() const override;
+
+  /// Fails if no packet can get to a peer with this address: it is an address of this end, too, or
+  /// outside of the subnets of this end's addresses, and there is no gateway.
+  [[nodiscard]] Expected<void> check_peer(const stack::IpAddress& peer) const;
 
   /// As Node::wait_for_link() and Node::check_link(). A signal ends the wait.
   [[nodiscard]] Expected<void> wait_for_link() { return node_->wait_for_link(); }
@@ -59,9 +69,11 @@ class Endpoint final : public Background {
  private:
   explicit Endpoint(const EndpointConfig& config) : config_(config) {}
   void print_rates();
+  [[nodiscard]] std::string telling_drops() const;
 
   EndpointConfig config_;
   // In order of construction; destroyed from the end on.
+  FileDescriptor capture_file_;  ///< of a capture that goes to standard output or a FIFO
   std::unique_ptr<stack::Eal> eal_;
   std::unique_ptr<EventPrinter> events_;
   std::unique_ptr<Node> node_;

@@ -122,7 +122,8 @@ void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
   observation.add_option(
       "--pcap FILE", options.pcap,
       "capture to a pcapng file what is on the wire: behind --faults when sending, "
-      "before them when receiving; dropped packets carry the reason as a comment");
+      "before them when receiving; dropped packets carry the reason as a comment. - is standard "
+      "output; what else is printed there then goes to standard error");
   observation.add_option("--faults SPEC", options.faults,
                          "impair the link, as loss=1%,dup=1%,reorder=5%:2ms or "
                          "delay=1ms,rate=1Gbit,rx.corrupt=0.1% or profile=P2");

@@ -184,9 +184,7 @@ class MeasuringServer : public MeasuringEnd<Run> {
  public:
   /// Waits for a client and serves it to its end. Tells it of a failure here.
   [[nodiscard]] Expected<void> run() {
-    ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
-    if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
-    ROCKHOPPER_TRY(auto connection, listener.accept(this->background_));
+    ROCKHOPPER_TRY(auto connection, accept_at(options_.port, this->background_));
     return this->with_peer(std::move(connection), [this] { return serve(); });
   }
   /// What the client has reported of its results.

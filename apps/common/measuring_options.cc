@@ -17,8 +17,8 @@ void add_measuring_options(const OptionSet& app, MeasuringOptions& options,
 
 void add_run_length_options(const OptionSet& app, MeasuringOptions& options,
                             const RunLengthTexts& texts) {
-  const Option iterations =
-      app.add_option("-n,--iters", options.iterations, texts.iterations).positive();
+  const Option iterations = app.add_option("-n,--iters", options.iterations, texts.iterations)
+                                .range(std::uint64_t{1}, kIterationsMax);
   app.add_option("-D,--duration SECONDS", options.duration_s, "run each size so long instead")
       .range(0.01, 86400.0)
       .excludes(iterations);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,18 @@ void add_run_length_options(const OptionSet& app, MeasuringOptions& options,
 /// Adds what the client decides about queue pairs.
 void add_queue_pair_options(const OptionSet& app, MeasuringOptions& options);
 
+/// So many that the number of those of all queue pairs does not overflow.
+inline constexpr std::uint64_t kIterationsMax = 1'000'000'000'000'000;
+
+template <Named Operation>
+[[nodiscard]] std::string names_text(std::span<const Operation> operations) {
+  std::string text;
+  for (const Operation operation : operations) {
+    text += (text.empty() ? "" : ", ") + std::string(name_of(operation));
+  }
+  return text;
+}
+
 /// A value of --op: names with commas between them, or "all", which stands for `all`.
 template <Named Operation>
 [[nodiscard]] Expected<std::vector<Operation>> parse_operations(
@@ -63,6 +76,10 @@ template <Named Operation>
   if (list == "all") return std::vector<Operation>(all);
   std::vector<Operation> operations;
   ROCKHOPPER_TRY(stack::split_list(list, [&](std::string_view name) -> Expected<void> {
+    if (name == "all") {
+      return fail(ErrorCode::invalid_argument, "--op {}: all stands alone, for {}", list,
+                  names_text(std::span(all.begin(), all.size())));
+    }
     const auto operation = parse_name<Operation>(name);
     if (!operation) {
       return fail(ErrorCode::invalid_argument, "--op {}: there are {} and all", name,

@@ -78,6 +78,43 @@ void check_number(CLI::Option& option, const std::vector<Number>& /*target*/) {
   check_number(option, Number());
 }
 
+std::string refuse_empty(const std::string& value) {
+  return value.empty() ? "it is empty; is a variable not set?" : "";
+}
+
+/// What may be meant by an argument that nobody expects: a value behind an option that takes none
+/// has pushed the others to the end.
+std::string hint_at_flag(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    if (!arguments[i].starts_with('-') || arguments[i + 1].starts_with('-')) continue;
+    const CLI::Option* option = app.get_option_no_throw(arguments[i]);
+    if (option == nullptr || option->get_items_expected_max() > 0) continue;
+    return fmt::format("; {} takes no value, and {} follows it", arguments[i], arguments[i + 1]);
+  }
+  return "";
+}
+
+/// The command of the arguments if there is one, the whole program's otherwise.
+const CLI::App& parsed_app(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : *commands.front();
+}
+
+/// Fails if the first argument is to be a command and is none.
+Expected<void> check_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (app.get_require_subcommand_min() == 0 || arguments.empty() ||
+      arguments.front().starts_with('-')) {
+    return {};
+  }
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == arguments.front()) return {};
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return fail(ErrorCode::invalid_argument, "{}: there is no such command; there are {}",
+              arguments.front(), names);
+}
+
 }  // namespace
 
 template <typename Number>
@@ -174,6 +211,8 @@ Option OptionSet::add_value(std::string_view names, OptionTarget target,
     const auto add_to = [&](auto* to) {
       CLI::Option* added = app_->add_option(name, *to, std::string(help));
       check_number(*added, *to);
+      // A script with a variable that is not set.
+      if (!name.starts_with('-')) added->check(refuse_empty, "");
       return added;
     };
     return std::visit(add_to, target);
@@ -288,10 +327,14 @@ OptionParser::OptionParser(const OptionTexts& texts)
 OptionParser::~OptionParser() = default;
 
 Expected<OptionParser::Outcome> OptionParser::parse(const std::vector<std::string>& arguments) {
+  ROCKHOPPER_TRY(check_command(*app_, arguments));
   // CLI11 takes a vector of arguments from its end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app_->parse(std::move(reversed));
+  } catch (const CLI::ExtrasError& error) {
+    return fail(ErrorCode::invalid_argument, "{}{}", error.what(),
+                hint_at_flag(parsed_app(*app_), arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
       return tl::make_unexpected(Error{ErrorCode::invalid_argument, error.what()});
@@ -306,5 +349,10 @@ Expected<OptionParser::Outcome> OptionParser::parse(const std::vector<std::strin
 }
 
 std::string OptionParser::help() const { return app_->help(); }
+
+std::string OptionParser::command() const {
+  const auto commands = app_->get_subcommands();
+  return commands.empty() ? "" : commands.front()->get_name();
+}
 
 }  // namespace rockhopper::apps

@@ -226,6 +226,8 @@ class OptionParser {
   [[nodiscard]] Expected<Outcome> parse(const std::vector<std::string>& arguments);
   /// The text of --help.
   [[nodiscard]] std::string help() const;
+  /// The command that the arguments have had; empty: none.
+  [[nodiscard]] std::string command() const;
 
  private:
   std::unique_ptr<CLI::App> app_;

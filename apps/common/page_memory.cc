@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "stack/memory_limit.h"
+
 namespace rockhopper::apps {
 
 Expected<PageMemory> PageMemory::allocate(std::size_t bytes) {
@@ -20,7 +22,8 @@ Expected<PageMemory> PageMemory::allocate(std::size_t bytes) {
 Expected<PageMemory> PageMemory::share(const char* name, std::size_t bytes) {
   FileDescriptor file(::memfd_create(name, MFD_CLOEXEC));
   if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
-    return fail(ErrorCode::exhausted, "no memory of {} bytes: {}", bytes, std::strerror(errno));
+    return fail(ErrorCode::exhausted, "no memory of {} bytes: {}{}", bytes, std::strerror(errno),
+                stack::memory_limit_text());
   }
   return map(std::move(file), bytes);
 }
@@ -31,7 +34,8 @@ Expected<PageMemory> PageMemory::map(FileDescriptor file, std::size_t bytes, boo
   void* data = ::mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                       flags | MAP_POPULATE, file.get(), 0);
   if (data == MAP_FAILED) {
-    return fail(ErrorCode::exhausted, "no memory of {} bytes: {}", bytes, std::strerror(errno));
+    return fail(ErrorCode::exhausted, "no memory of {} bytes: {}{}", bytes, std::strerror(errno),
+                stack::memory_limit_text());
   }
   PageMemory memory;
   memory.file_ = std::move(file);

@@ -27,6 +27,7 @@ class ServiceNode : public Background {
  public:
   /// Moves packets, then the service has its turn.
   bool turn() final;
+  [[nodiscard]] std::string link_name() const final { return endpoint_->link_name(); }
   [[nodiscard]] Expected<void> wait_for_link() { return endpoint_->wait_for_link(); }
   [[nodiscard]] bool link_alive() { return endpoint_->link_alive(); }
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }

@@ -22,20 +22,29 @@ void on_pause(int) { pause_asked.store(true, std::memory_order_relaxed); }
 
 void on_reload(int) { reload_asked.store(true, std::memory_order_relaxed); }
 
-void on_signal(int signal) { stop_signal.store(signal, std::memory_order_relaxed); }
+std::atomic<void (*)()> last_action{nullptr};
+
+/// The second signal meets the default action: a way out should a clean stop hang.
+void on_signal(int signal) {
+  if (stop_signal.exchange(signal, std::memory_order_relaxed) == 0) return;
+  if (void (*const action)() = last_action.load()) action();
+  (void)std::signal(signal, SIG_DFL);
+  (void)std::raise(signal);
+}
 
 }  // namespace
 
 void catch_stop_signals() {
   struct sigaction action = {};
   action.sa_handler = &on_signal;
-  // The second signal meets the default action: a way out should a clean stop hang.
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   (void)sigaction(SIGINT, &action, nullptr);
   (void)sigaction(SIGTERM, &action, nullptr);
   (void)std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGXFSZ, SIG_IGN);
 }
+
+void on_second_stop_signal(void (*action)()) { last_action.store(action); }
 
 bool stop_requested() { return stop_signal.load(std::memory_order_relaxed) != 0; }
 

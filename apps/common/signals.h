@@ -6,9 +6,13 @@
 
 namespace rockhopper::apps {
 
-/// Lets SIGINT and SIGTERM ask the program to stop; a second one ends it at once. SIGPIPE is
-/// ignored: a write to a closed socket or pipe fails instead. Once, at the start of main().
+/// Lets SIGINT and SIGTERM ask the program to stop; a second one of either ends it at once. SIGPIPE
+/// and SIGXFSZ are ignored: a write to a closed socket or pipe, or one that makes a file longer
+/// than it may be, fails instead. Once, at the start of main().
 void catch_stop_signals();
+
+/// Calls `action` before a second signal ends the program, in its handler: only what is safe there.
+void on_second_stop_signal(void (*action)());
 
 /// True from the first SIGINT or SIGTERM on. Any thread.
 [[nodiscard]] bool stop_requested();

@@ -12,7 +12,7 @@ Expected<std::uint32_t> parse_size(std::string_view text) {
   if (stack::parse_bytes(text, bytes) && bytes <= kSizeMax) {
     return static_cast<std::uint32_t>(bytes);
   }
-  return fail(ErrorCode::invalid_argument, "--size {}: sizes are 0 to 1G, as 64, 4k, 64KiB or 1M",
+  return fail(ErrorCode::invalid_argument, "--size {}: sizes are 0 to 2G, as 64, 4k, 64KiB or 1M",
               text);
 }
 

@@ -10,7 +10,7 @@
 
 namespace rockhopper::apps {
 
-inline constexpr std::uint32_t kSizeMax = 1u << 30;
+inline constexpr std::uint32_t kSizeMax = 1u << 31;
 inline constexpr double kBytesPerMib = 1 << 20;
 
 /// A value of --size, as stack::parse_bytes() takes it; kSizeMax at most.

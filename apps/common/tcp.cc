@@ -6,10 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -53,6 +57,11 @@ struct AddressInfoDeleter {
 using AddressInfo = std::unique_ptr<addrinfo, AddressInfoDeleter>;
 
 Expected<AddressInfo> look_up(const std::string& host, std::uint16_t port) {
+  in6_addr ipv6{};
+  if (::inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 && IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
+    return fail(ErrorCode::invalid_argument,
+                "host {} is local to a link: write {}%INTERFACE, as {}%eth0", host, host, host);
+  }
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -98,6 +107,8 @@ Expected<TcpConnection> TcpConnection::connect(const std::string& host, std::uin
   ROCKHOPPER_TRY(auto addresses, look_up(host, port));
   const std::uint64_t deadline_ns = deadline_after(timeout_ms);
   constexpr std::uint64_t kRetryNs = 50 * kNsPerMs;
+  const std::uint64_t say_ns = steady_now_ns() + kSayNs;
+  bool said = false;
   int error = 0;
   for (;;) {
     for (const addrinfo* item = addresses.get(); item != nullptr; item = item->ai_next) {
@@ -111,6 +122,9 @@ Expected<TcpConnection> TcpConnection::connect(const std::string& host, std::uin
     }
     const std::uint64_t now_ns = steady_now_ns();
     if (now_ns >= deadline_ns) break;
+    if (now_ns >= say_ns && !std::exchange(said, true)) {
+      fmt::print(stderr, "waiting for a server at {} port {}\n", host, port);
+    }
     const auto paused = wait_for(-1, 0, std::min(now_ns + kRetryNs, deadline_ns), background);
     if (!paused && paused.error().code != ErrorCode::timeout) {
       return tl::make_unexpected(paused.error());
@@ -244,6 +258,14 @@ Expected<std::optional<TcpConnection>> TcpListener::poll_accept() {
       return fail(ErrorCode::io, "accepting a client failed: {}", std::strerror(errno));
     }
   }
+}
+
+Expected<TcpConnection> accept_at(std::uint16_t port, Background& background) {
+  ROCKHOPPER_TRY(auto listener, TcpListener::open(port));
+  const std::string link = background.link_name();
+  fmt::print(stderr, "listening on TCP port {}{}{}\n", listener.port(), link.empty() ? "" : ", ",
+             link);
+  return listener.accept(background);
 }
 
 Expected<TcpConnection> TcpListener::accept(Background& background) {

@@ -79,4 +79,8 @@ class TcpListener {
   std::uint16_t port_;
 };
 
+/// Waits for one client at `port` (0: the system chooses), and says on standard error where, and
+/// what its link has to lead to.
+[[nodiscard]] Expected<TcpConnection> accept_at(std::uint16_t port, Background& background);
+
 }  // namespace rockhopper::apps

@@ -219,10 +219,15 @@ Expected<void> Node::wait_for_link() {
   while (!links_->up()) {
     if (config_.keep_waiting) ROCKHOPPER_TRY(config_.keep_waiting());
     if (now_ns() >= deadline_ns) {
-      const bool memif = std::holds_alternative<MemifPort>(config_.port);
-      return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running{}",
-                  links_->name(), config_.connect_timeout_ms / 1000.0,
-                  memif ? ", on the same memif socket and in the other role?" : "?");
+      const auto* memif = std::get_if<MemifPort>(&config_.port);
+      if (memif == nullptr) {
+        return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running?",
+                    links_->name(), config_.connect_timeout_ms / 1000.0);
+      }
+      return fail(ErrorCode::timeout,
+                  "{}: no link with id {} after {} s; the other end does not run, has no link with "
+                  "this id on this memif socket, has the same role, or has another peer on it",
+                  links_->name(), memif->memif.id, config_.connect_timeout_ms / 1000.0);
     }
     (void)poll();
     pause_ms(1);

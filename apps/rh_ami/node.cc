@@ -131,6 +131,7 @@ Expected<void> Node::connect_queue_pair(const Side& remote) {
 }
 
 Expected<void> Node::connect(const Side& remote, ami::EndpointId peer) {
+  ROCKHOPPER_TRY(endpoint().check_peer(remote.gid));
   peer_ = peer;
   remote_address_ = remote.address;
   remote_key_ = static_cast<roce::MemoryKey>(remote.rkey);

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_ami/protocol.h"
 
+#include "apps/common/measuring_options.h"
+
 namespace rockhopper::apps::messages {
 
 void Agreement::describe(Fields& fields) {
@@ -25,7 +27,7 @@ void Side::describe(Fields& fields) {
 void RunSpec::describe(Fields& fields) {
   fields.choice("operation", operation);
   fields.number("size", size);
-  fields.number("iterations", iterations);
+  fields.number("iterations", iterations, 0, kIterationsMax);
   fields.number("duration_ns", duration_ns);
   fields.number("warmup", warmup);
   fields.number("seed", seed);

@@ -22,6 +22,7 @@ Expected<std::unique_ptr<Node>> Node::create(Endpoint& endpoint, const Options& 
 Expected<roce::AddressVector> Node::path_to_server() const {
   const stack::IpAddress server = options_.server();
   ROCKHOPPER_TRY(auto own, endpoint_.address_of_family(server.is_ipv4()));
+  ROCKHOPPER_TRY(endpoint_.check_peer(server));
   return roce::AddressVector{
       .source = own,
       .destination = server,

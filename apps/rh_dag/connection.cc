@@ -121,6 +121,7 @@ Expected<Welcome> Connection::greet(std::uint16_t server) {
 }
 
 Expected<void> Connection::join(std::uint16_t server, const Welcome& welcome) {
+  ROCKHOPPER_TRY(endpoint().check_peer(welcome.gid));
   Way& way = ways_[server];
   way.path = ServiceNode::path(endpoint().addresses().front().address, welcome.gid);
   way.grant = welcome.grant;

@@ -2,7 +2,10 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_dag/graph_source.h"
 
+#include <cstdio>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "apps/rh_dag/random_graph.h"
 #include "apps/rh_dag/wfformat.h"
@@ -10,7 +13,7 @@
 namespace rockhopper::apps::dag_node {
 
 Option add_workflow_option(const OptionSet& app, GraphSource& source) {
-  return app.add_option("workflow FILE", source.workflow, "a workflow of WfFormat 1.5 or 1.6");
+  return app.add_option("workflow FILE", source.workflow, "a workflow of WfFormat, up to 1.6");
 }
 
 void add_replay_options(const OptionSet& app, GraphSource& source, std::string_view commands_help) {
@@ -34,6 +37,12 @@ Expected<LoadedGraph> load_graph(const GraphSource& source,
     return LoadedGraph{{.name = "random"}, std::move(graph)};
   }
   ROCKHOPPER_TRY(auto workflow, read_wfformat(source.workflow));
+  if (workflow.repetitions > 0) {
+    fmt::print(stderr,
+               "{}: {} repetitions (the same file, parent, child, input or output listed "
+               "twice) count once\n",
+               source.workflow, workflow.repetitions);
+  }
   auto graph = to_graph(workflow, source.replay, functions);
   if (!graph) return fail(graph.error().code, "{}: {}", source.workflow, graph.error().message);
   return LoadedGraph{std::move(workflow), std::move(*graph)};

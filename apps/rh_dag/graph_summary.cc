@@ -41,6 +41,7 @@ constexpr Count kCounts[] = {
     {"most_predecessors", "most dependencies of a task", &GraphSummary::most_predecessors},
     {"most_successors", "most tasks that wait for one", &GraphSummary::most_successors},
     {"with_command", "tasks with a command", &GraphSummary::with_command},
+    {"repetitions", "listed twice, counted once", &GraphSummary::repetitions, true},
     {"without_runtime", "tasks without a runtime", &GraphSummary::without_runtime, true},
 };
 
@@ -52,6 +53,7 @@ GraphSummary summarise(const Workflow& workflow, const dag::Graph& graph) {
   summary.tasks = graph.size();
   summary.edges = graph.edges();
   summary.dependencies_by_files = workflow.dependencies_by_files;
+  summary.repetitions = workflow.repetitions;
   summary.files = workflow.files.size();
   for (const Workflow::File& file : workflow.files) {
     (file.writer ? summary.written_bytes : summary.external_bytes) += file.bytes;

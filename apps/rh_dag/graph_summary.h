@@ -20,6 +20,7 @@ struct GraphSummary {
   std::uint64_t edges = 0;
   std::uint64_t data_edges = 0;
   std::uint64_t dependencies_by_files = 0;
+  std::uint64_t repetitions = 0;
   std::uint64_t files = 0;
   std::uint64_t written_bytes = 0;   ///< by its tasks
   std::uint64_t external_bytes = 0;  ///< that it only reads

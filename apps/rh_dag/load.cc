@@ -31,7 +31,7 @@ struct LoadOptions {
   GraphSource source;
   std::string name;  ///< of the run; empty: the workflow's
   std::uint32_t priority = 1;
-  std::uint32_t attempts = 3;
+  dag::RunAttempts attempts;
   bool wait = false;
   bool drop = false;
   std::uint16_t window = 64;  ///< outputs that are read at a time
@@ -51,8 +51,13 @@ void add_load_options(const OptionSet& app, LoadOptions& options) {
   run.add_option("--name RUN", options.name, "of the run. Default: the workflow's");
   run.add_option("--priority N", options.priority, "class of the run; 0 is the most urgent one")
       .range(0u, dag::kPriorityClasses - 1);
-  run.add_option("--attempts N", options.attempts,
-                 "of each node, before its run fails; those of lost workers do not count")
+  run.add_option(
+         "--attempts N", options.attempts.failed,
+         "of each node, before its run fails; those of lost workers have a limit of their own")
+      .range(1u, dag::kAttemptsMax);
+  run.add_option("--lost-attempts N", options.attempts.lost,
+                 "as many workers may be lost while they run the same node, which may be what ends "
+                 "them, before its run fails")
       .range(1u, dag::kAttemptsMax);
   run.add_flag("--wait", options.wait,
                "until the run has ended; then read its outputs: the digest");

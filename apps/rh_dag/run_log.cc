@@ -2,8 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_dag/run_log.h"
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -122,13 +122,10 @@ Expected<RunLog> read_logs(std::span<const std::string> paths) {
 }
 
 Expected<RunLogWriter> RunLogWriter::create(const std::string& path, const RunHeader& header) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  if (file == nullptr) {
-    return fail(ErrorCode::io, "{} cannot be written: {}", path, std::strerror(errno));
-  }
+  ROCKHOPPER_TRY(auto file, open_output(path));
   // Whoever is killed leaves all lines that it has written.
-  (void)std::setvbuf(file, nullptr, _IOLBF, BUFSIZ);
-  RunLogWriter writer(path, file);
+  (void)std::setvbuf(file.get(), nullptr, _IOLBF, BUFSIZ);
+  RunLogWriter writer(path, std::move(file));
   writer.write(to_line(header));
   return writer;
 }
@@ -139,13 +136,6 @@ void RunLogWriter::write(const std::string& line) {
   (void)std::fputc('\n', file_.get());
 }
 
-Expected<void> RunLogWriter::close() {
-  std::FILE* file = file_.release();
-  const bool failed = std::ferror(file) != 0;
-  if (std::fclose(file) != 0 || failed) {
-    return fail(ErrorCode::io, "{} cannot be written: {}", path_, std::strerror(errno));
-  }
-  return {};
-}
+Expected<void> RunLogWriter::close() { return close_output(std::move(file_), path_); }
 
 }  // namespace rockhopper::apps::dag_node

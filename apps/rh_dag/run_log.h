@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/common/output_file.h"
 #include "stack/error.h"
 
 namespace rockhopper::apps {
@@ -80,7 +81,7 @@ struct RunLog {
 /// Writes a log line by line.
 class RunLogWriter {
  public:
-  /// Makes the file anew.
+  /// Makes the file anew; "-" is standard output.
   [[nodiscard]] static Expected<RunLogWriter> create(const std::string& path,
                                                      const RunHeader& header);
   void write(const std::string& line);
@@ -88,13 +89,11 @@ class RunLogWriter {
   [[nodiscard]] Expected<void> close();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { (void)std::fclose(file); }
-  };
-  explicit RunLogWriter(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  RunLogWriter(std::string path, OutputFile file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  OutputFile file_;
 };
 
 }  // namespace rockhopper::apps::dag_node

@@ -8,6 +8,7 @@
 #include "apps/rh_dag/records.h"
 #include "apps/services/dag/graph/graph.h"
 #include "apps/services/dag/schedule/board.h"
+#include "apps/services/dag/schedule/home_request.h"
 
 namespace rockhopper::apps::dag_node {
 
@@ -20,7 +21,7 @@ class RunRequests {
   struct Submission {
     std::string name;
     std::uint32_t priority = 1;  ///< class, 0 is the most urgent one
-    std::uint32_t attempts = 3;  ///< of each node
+    dag::RunAttempts attempts;
   };
   /// Uploads the graph and has it examined; the board tells what comes of it.
   [[nodiscard]] Expected<void> submit(const dag::Graph& graph, const Submission& submission);

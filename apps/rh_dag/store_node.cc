@@ -83,6 +83,7 @@ Offer StoreNode::offer() const { return {.path_mtu = own_path_mtu(options_.path_
 
 Expected<Welcome> StoreNode::admit(const Hello& hello) {
   ROCKHOPPER_TRY(auto own, endpoint().address_of_family(hello.gid.is_ipv4()));
+  ROCKHOPPER_TRY(endpoint().check_peer(hello.gid));
   const auto client = target_address(
       own, {.gid = hello.gid, .qpn = hello.target.value, .psn = 0, .access_key = hello.access_key});
   ROCKHOPPER_TRY(auto grant, server_->add_client(client, update_time()));

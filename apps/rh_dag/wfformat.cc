@@ -13,6 +13,7 @@
 
 #include "apps/common/json.h"
 #include "apps/common/steady_clock.h"
+#include "apps/rh_dag/wfformat_older.h"
 #include "apps/services/dag/graph/graph_limits.h"
 #include "apps/services/dag/graph/task.h"
 
@@ -40,8 +41,8 @@ class Reader {
     workflow_.name = root.text("name");
     const std::string version = root.text("schemaVersion");
     if (std::find(kVersions.begin(), kVersions.end(), version) == kVersions.end()) {
-      root.fail("schemaVersion", fmt::format("{} is not known; known are: {}", key_text(version),
-                                             fmt::join(kVersions, ", ")));
+      root.fail("schemaVersion", fmt::format("{} is not known; known are: 1.0 to 1.4, {}",
+                                             key_text(version), fmt::join(kVersions, ", ")));
     }
     auto content = root.object("workflow");
     if (!content) root.fail("workflow", "is missing");
@@ -99,6 +100,12 @@ class Reader {
       auto& file = workflow_.files.emplace_back();
       file.id = object.text("id");
       file.bytes = object.number("sizeInBytes", 0, kFileBytesMax);
+      if (const auto known = files_.find(file.id);
+          known != files_.end() && workflow_.files[known->second].bytes == file.bytes) {
+        workflow_.files.pop_back();
+        ++workflow_.repetitions;
+        continue;
+      }
       check_id(object, file.id, files_);
       if (errors_.any()) return;
       files_.emplace(file.id, static_cast<std::uint32_t>(files_.size()));
@@ -129,7 +136,7 @@ class Reader {
   std::vector<std::uint32_t> resolve(std::size_t task, const char* list,
                                      const std::vector<std::string>& ids, const Numbers& numbers,
                                      const char* missing) {
-    std::vector<std::pair<std::uint32_t, std::size_t>> found;  // and where it is in the list
+    std::vector<std::uint32_t> found;
     found.reserve(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const auto number = numbers.find(ids[i]);
@@ -137,19 +144,12 @@ class Reader {
         refuse(path_of(kTasks, task, list, i), "{} {}", key_text(ids[i]), missing);
         return {};
       }
-      found.emplace_back(number->second, i);
+      found.push_back(number->second);
     }
     std::sort(found.begin(), found.end());
-    std::vector<std::uint32_t> result;
-    result.reserve(found.size());
-    for (const auto& [number, place] : found) {
-      if (!result.empty() && result.back() == number) {
-        refuse(path_of(kTasks, task, list, place), "{} is there twice", key_text(ids[place]));
-        return {};
-      }
-      result.push_back(number);
-    }
-    return result;
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    workflow_.repetitions += ids.size() - found.size();
+    return found;
   }
 
   std::vector<std::uint32_t> resolve_files(JsonObject& task, const char* list) {
@@ -288,7 +288,11 @@ class Reader {
 
 Expected<Workflow> parse_wfformat(std::string_view json_text) {
   ROCKHOPPER_TRY(const auto document, parse_json(json_text));
-  return Reader().read(document);
+  if (!is_older_wfformat(document)) return Reader().read(document);
+  ROCKHOPPER_TRY(const auto current, to_current_wfformat(document));
+  auto workflow = Reader().read(current);
+  if (workflow) return workflow;
+  return fail(ErrorCode::invalid_argument, "as WfFormat 1.5: {}", workflow.error().message);
 }
 
 Expected<Workflow> read_wfformat(const std::string& path) {

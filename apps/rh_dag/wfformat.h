@@ -17,6 +17,7 @@ namespace rockhopper::apps::dag_node {
 /// pass, as its schema does. Cycles are found when a graph is made of it.
 ///
 /// A task that reads a file depends on the task that writes it, also where that is not its parent.
+/// A workflow of WfFormat 1.0 to 1.6. Fails with the place of the first mistake.
 [[nodiscard]] Expected<Workflow> parse_wfformat(std::string_view json_text);
 
 /// The same of a file, whose path then begins the line.

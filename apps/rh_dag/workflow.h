@@ -38,6 +38,9 @@ struct Workflow {
   std::optional<std::uint64_t> makespan_ns;  ///< as recorded
   /// Dependencies that only the files tell of, not the tasks' parents.
   std::uint64_t dependencies_by_files = 0;
+  /// Files, relatives, inputs and outputs that the file has listed once more, which changes
+  /// nothing.
+  std::uint64_t repetitions = 0;
 };
 
 }  // namespace rockhopper::apps::dag_node

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/output_file.h"
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
 #include "apps/rh_dag/command_runner.h"
@@ -34,7 +34,7 @@ class WorkflowCommand : public Command {
     auto functions = make_functions(wait_, &stop_requested);
     if (!functions) return line.finish(tl::make_unexpected(functions.error()));
     functions_ = std::move(*functions);
-    if (auto prepared = prepare(); !prepared) return line.usage_error(prepared.error());
+    if (auto prepared = prepare(); !prepared) return line.input_error(prepared.error());
     return line.finish(execute(), json_ && tells_errors());
   }
 
@@ -151,10 +151,9 @@ class RunLocalCommand final : public WorkflowCommand {
 };
 
 Expected<void> write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) return fail(ErrorCode::io, "{} cannot be written", path);
-  return {};
+  ROCKHOPPER_TRY(auto file, open_output(path));
+  (void)std::fwrite(text.data(), 1, text.size(), file.get());  // close_output() tells what failed
+  return close_output(std::move(file), path);
 }
 
 class ReportCommand final : public WorkflowCommand {
@@ -179,12 +178,13 @@ class ReportCommand final : public WorkflowCommand {
 
   [[nodiscard]] Expected<void> execute() override {
     const RunReport result = make_report(log_, loaded_ ? &loaded_->graph : nullptr);
+    // First, as it may be what standard output is for.
+    if (!gantt_.empty()) ROCKHOPPER_TRY(write_file(gantt_, to_gantt(log_, result.path)));
     if (json_) {
       fmt::print("{}\n", to_json(result));
     } else {
       print_report(stdout, result);
     }
-    if (!gantt_.empty()) ROCKHOPPER_TRY(write_file(gantt_, to_gantt(log_, result.path)));
     if (result.problems.empty()) return {};
     return fail(ErrorCode::invalid_state, "{}", fmt::join(result.problems, "; "));
   }

@@ -85,6 +85,7 @@ Expected<void> DcBackend::create_target(const Agreement& agreement) {
 }
 
 Expected<void> DcBackend::connect(const Agreement& agreement, const Side& remote) {
+  ROCKHOPPER_TRY(endpoint().check_peer(remote.gid));
   set_remote_key(remote.rkey);
   remote_ = remote.qps;
   ROCKHOPPER_TRY(peer_, engine().create_ah(pd(), {.source = side().gid,

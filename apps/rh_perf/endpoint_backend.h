@@ -42,6 +42,7 @@ class EndpointBackend : public Backend {
   [[nodiscard]] LockStatistics lock_statistics() const override;
   void print_statistics() override { endpoint_->print_statistics(stderr); }
   bool turn() override { return endpoint_->turn(); }
+  [[nodiscard]] std::string link_name() const override { return endpoint_->link_name(); }
 
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
 

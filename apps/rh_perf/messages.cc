@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/common/measuring_options.h"
 #include "apps/common/sizes.h"
 #include "apps/rh_perf/lock_words.h"
 
@@ -48,7 +49,7 @@ void RunSpec::describe(Fields& fields) {
   fields.choice("operation", operation);
   fields.choice("kind", kind);
   fields.number("size", size);
-  fields.number("iterations", iterations);
+  fields.number("iterations", iterations, 0, kIterationsMax);
   fields.number("duration_ns", duration_ns);
   fields.number("warmup", warmup);
   fields.flag("bidirectional", bidirectional);

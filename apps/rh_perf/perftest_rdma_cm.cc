@@ -157,6 +157,7 @@ Expected<void> PerftestRdmaCm::accept(CmConnection& to, roce::QueuePair& qp,
 Expected<roce::AddressVector> PerftestRdmaCm::path_to_server() const {
   const stack::IpAddress server = *stack::IpAddress::parse(options_.host);
   const Endpoint& endpoint = backend_.endpoint();
+  ROCKHOPPER_TRY(endpoint.check_peer(server));
   ROCKHOPPER_TRY(auto own, options_.gid_index ? endpoint.addresses()[*options_.gid_index].address
                                               : endpoint.address_of_family(server.is_ipv4()));
   return roce::AddressVector{

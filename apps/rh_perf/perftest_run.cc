@@ -84,9 +84,7 @@ Expected<TcpConnection> PerftestRun::meet_over_tcp() {
         options_.host, options_.port,
         static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
   }
-  ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
-  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
-  return listener.accept(pump_);
+  return accept_at(options_.port, pump_);
 }
 
 /// Versions and sizes, and then what this end is.

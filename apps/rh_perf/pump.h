@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "apps/common/background.h"
 #include "apps/common/control_channel.h"
@@ -25,6 +26,7 @@ class Pump final : public Background {
     return polled && *polled;
   }
   [[nodiscard]] int wait_ms() const override { return backend_.wait_ms(); }
+  [[nodiscard]] std::string link_name() const override { return backend_.link_name(); }
 
   /// What went wrong meanwhile.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }

@@ -42,6 +42,7 @@ Expected<void> RcBackend::create_queue_pair(const Agreement& agreement) {
 }
 
 Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote) {
+  ROCKHOPPER_TRY(endpoint().check_peer(remote.gid));
   set_remote_key(remote.rkey);
   for (std::size_t i = 0; i < qps_.size(); ++i) {
     if (qps_[i]->state() == roce::QpState::rts) continue;

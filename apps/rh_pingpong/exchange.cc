@@ -16,6 +16,11 @@ using namespace std::string_view_literals;
 /// The client's confirmation, with its NUL as in the stock tool.
 constexpr std::string_view kDone = "done\0"sv;
 
+// What lines behind the exchange begin with.
+constexpr std::string_view kTermsMark = "terms:";
+constexpr std::string_view kErrorMark = "error:";
+constexpr std::size_t kReasonMax = 500;
+
 /// What a DC target's message has in the place of a LID, which is hexadecimal.
 constexpr std::string_view kTargetMark = "DCT1"sv;
 
@@ -50,8 +55,15 @@ Expected<Destination> receive_destination(TcpConnection& connection, Transport t
     auto got = connection.receive(part, timeout_ms, background);
     return got ? got : fail(got.error().code, "no address from the peer: {}", got.error().message);
   };
+  const auto mark = std::span(buffer).first<kErrorMark.size()>();
+  ROCKHOPPER_TRY(receive(mark));
+  // A peer that gives up has no address to tell.
+  if (std::string_view(mark.data(), mark.size()) == kErrorMark) {
+    ROCKHOPPER_TRY(const auto reason, connection.receive_line(timeout_ms, background));
+    ROCKHOPPER_TRY(check_line(std::string(kErrorMark) + reason, {}));
+  }
   const auto start = std::span(buffer).first<kMessageBytes>();
-  ROCKHOPPER_TRY(receive(start));
+  ROCKHOPPER_TRY(receive(start.subspan(mark.size())));
   std::string_view message(start.data(), start.size());
   ROCKHOPPER_TRY(check_start(message, transport));
   const bool target = message.starts_with(kTargetMark);
@@ -157,6 +169,31 @@ std::string describe(const Destination& destination) {
   return fmt::format("LID 0x{:04x}, QPN 0x{:06x}, PSN 0x{:06x}, GID {}{}", destination.lid,
                      destination.qpn.value, destination.psn.value,
                      destination.gid.is_ipv4() ? "::ffff:" : "", destination.gid.to_string());
+}
+
+std::string to_line(const Terms& terms) {
+  return fmt::format("{} --transport {} --size {} --iters {}\n", kTermsMark,
+                     name_of(terms.transport), terms.size, terms.iterations);
+}
+
+std::string to_line(const Error& error) {
+  std::string text = error.message.substr(0, kReasonMax);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return fmt::format("{} {}\n", kErrorMark, text);
+}
+
+Expected<void> check_line(std::string_view line, const Terms& own) {
+  std::string text(line.substr(0, kReasonMax));
+  std::ranges::replace_if(
+      text, [](char c) { return c < ' ' || c > '~'; }, '?');
+  if (text.starts_with(kErrorMark)) {
+    return fail(ErrorCode::io, "the peer reports:{}", text.substr(kErrorMark.size()));
+  }
+  std::string ours = to_line(own);
+  ours.pop_back();
+  if (!text.starts_with(kTermsMark) || text == ours) return {};
+  return fail(ErrorCode::invalid_argument, "the client has{}, the server{}",
+              text.substr(kTermsMark.size()), ours.substr(kTermsMark.size()));
 }
 
 Expected<Destinations> exchange_as_client(TcpConnection& connection, const Destinations& local,

@@ -50,6 +50,24 @@ inline constexpr std::size_t kTargetMessageBytes = kMessageBytes + 17;
 /// What the stock tool prints of a destination.
 [[nodiscard]] std::string describe(const Destination& destination);
 
+/// What both ends have to have alike, besides the number of queue pairs. Programs of the stock kind
+/// do not tell each other.
+struct Terms {
+  Transport transport = Transport::rc;
+  std::uint32_t size = 0;        ///< bytes of a message
+  std::uint64_t iterations = 0;  ///< messages each way
+
+  friend bool operator==(const Terms&, const Terms&) = default;
+};
+
+/// The line by which a client that gives up says what it wanted.
+[[nodiscard]] std::string to_line(const Terms& terms);
+/// The line by which an end that gives up says why.
+[[nodiscard]] std::string to_line(const Error& error);
+/// Fails with what a line of the peer tells: terms that are not ours, or that it gives up. What
+/// else stands there is let pass.
+[[nodiscard]] Expected<void> check_line(std::string_view line, const Terms& own);
+
 /// The client's side: sends its own, receives the server's, confirms. Each end tells as many
 /// destinations as the transport says, those that it does not have as zeros.
 [[nodiscard]] Expected<Destinations> exchange_as_client(TcpConnection& connection,

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/common/measuring_options.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::pingpong {
@@ -51,7 +52,8 @@ void add_options(const OptionSet& app, Options& options) {
   const Option rx_depth = app.add_option("-r,--rx-depth", options.rx_depth,
                                          "receives posted at a time (dc: 4 for each target)")
                               .range(1, static_cast<int>(roce::kMaxQpWr));
-  app.add_option("-n,--iters", options.iterations, "number of exchanges").positive();
+  app.add_option("-n,--iters", options.iterations, "number of exchanges")
+      .range(std::uint64_t{1}, kIterationsMax);
   app.add_option("-l,--sl", options.service_level,
                  "service level: the 802.1p priority of tagged frames (--trust pcp)")
       .range(0, 7);

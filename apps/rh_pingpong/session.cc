@@ -30,6 +30,8 @@ constexpr std::string_view kBye = "bye\0"sv;
 constexpr std::uint64_t kQuietNs = 500 * kNsPerMs;
 constexpr std::uint64_t kLingerNs = 5 * kNsPerSecond;
 constexpr std::uint32_t kTurnsPerCheck = 1024;
+/// What the peer has to say of a failure is awaited for so long.
+constexpr std::uint64_t kExplainNs = 500 * kNsPerMs;
 
 /// In every byte of a slot that awaits a message.
 constexpr int kNoContent = 0xee;
@@ -60,12 +62,14 @@ Session::~Session() {
 
 Expected<Result> Session::run() {
   ROCKHOPPER_TRY(create_objects());
-  ROCKHOPPER_TRY(is_client() ? connect_as_client() : connect_as_server());
+  if (auto connected = is_client() ? connect_as_client() : connect_as_server(); !connected) {
+    return give_up(connected.error());
+  }
   print("remote", result_.remote);
 
   const std::uint64_t start_ns = steady_now_ns();
   last_progress_ns_ = start_ns;
-  ROCKHOPPER_TRY(exchange_messages());
+  if (auto exchanged = exchange_messages(); !exchanged) return give_up(exchanged.error());
   result_.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
   linger();
   return result_;
@@ -183,9 +187,7 @@ Expected<void> Session::connect_as_client() {
 }
 
 Expected<void> Session::connect_as_server() {
-  ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
-  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
-  ROCKHOPPER_TRY(connection_, listener.accept(endpoint_));
+  ROCKHOPPER_TRY(connection_, accept_at(options_.port, endpoint_));
   ROCKHOPPER_TRY(endpoint_.wait_for_link());
   ROCKHOPPER_TRY(result_.remote,
                  receive_from_client(*connection_, options_.transport, kPeerTimeoutMs, endpoint_));
@@ -197,6 +199,7 @@ Expected<void> Session::connect_as_server() {
 }
 
 Expected<void> Session::connect_queue_pairs() {
+  ROCKHOPPER_TRY(endpoint_.check_peer(result_.remote[0].gid));
   result_.remote.resize(lanes_.size());
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (result_.remote[i].qpn.value == 0) {
@@ -321,9 +324,10 @@ Expected<void> Session::exchange_messages() {
 Expected<void> Session::handle(const roce::Completion& completion) {
   const std::uint64_t kind = completion.wr_id & kIdMask;
   if (completion.status != roce::WcStatus::success) {
-    return fail(ErrorCode::io, "{} failed with status {} ({}) after {} of {} exchanges",
+    return fail(ErrorCode::io, "{} failed with status {} ({}) after {} of {} exchanges{}",
                 kind == kSendId ? "send" : "receive", roce::to_string(completion.status),
-                static_cast<int>(completion.status), received_, options_.iterations);
+                static_cast<int>(completion.status), received_, options_.iterations,
+                received_ == 0 ? "; have both ends the same --transport and --size?" : "");
   }
   const std::size_t index =
       kind == kSendId ? completion.wr_id >> kIdShift : lane_of_.at(completion.qp_num.value);
@@ -360,13 +364,47 @@ Expected<void> Session::take_message(std::size_t index, const roce::Completion& 
   return {};
 }
 
+tl::unexpected<Error> Session::give_up(Error error) {
+  if (!connection_) return tl::make_unexpected(std::move(error));
+  NoBackground none;
+  if (!stop_requested() && !peer_has_told_) {
+    // What the client wanted may be why. A stock server has closed its connection long ago, and
+    // would take a line behind the exchange for a part of it.
+    if (is_client()) (void)connection_->send(to_line(terms()), 0, none);
+    const std::uint64_t end_ns = steady_now_ns() + kExplainNs;
+    while (steady_now_ns() < end_ns && !stop_requested() && !connection_->peer_closed()) {
+      if (auto heard = hear_peer(); !heard) {
+        error = heard.error();
+        break;
+      }
+      (void)endpoint_.turn();
+    }
+  }
+  (void)connection_->send(to_line(error), 0, none);
+  return tl::make_unexpected(std::move(error));
+}
+
+Expected<void> Session::hear_peer() {
+  for (;;) {
+    // The stock tools close their connections.
+    const auto line = connection_->poll_line();
+    if (!line || !*line) return {};
+    if (auto told = check_line(**line, terms()); !told) {
+      peer_has_told_ = true;
+      return told;
+    }
+  }
+}
+
 Expected<void> Session::check_alive() {
   if (stop_requested()) return tl::make_unexpected(interrupted());
+  ROCKHOPPER_TRY(hear_peer());
   const std::uint64_t now_ns = steady_now_ns();
   if (last_progress_ns_ == 0) last_progress_ns_ = now_ns;
   if (!endpoint_.link_alive()) {
-    return fail(ErrorCode::io, "the link went down after {} of {} exchanges: the peer has gone",
-                received_, options_.iterations);
+    return fail(ErrorCode::io, "the link went down after {} of {} exchanges: the peer has gone{}",
+                received_, options_.iterations,
+                received_ > 0 ? "; have both ends the same --iters?" : "");
   }
   const auto limit_ns = static_cast<std::uint64_t>(options_.timeout_s * 1e9);
   if (now_ns - last_progress_ns_ > limit_ns) {

@@ -71,6 +71,13 @@ class Session final : private roce::CompletionHandler {
   [[nodiscard]] Expected<void> post_receives();
   void release(std::uint32_t slot);
   [[nodiscard]] Expected<void> check_alive();
+  /// Fails with what the peer has told by TCP since then.
+  [[nodiscard]] Expected<void> hear_peer();
+  /// The error, or what the peer knows of it, who is told.
+  [[nodiscard]] tl::unexpected<Error> give_up(Error error);
+  [[nodiscard]] Terms terms() const {
+    return {options_.transport, options_.size, options_.iterations};
+  }
   /// Stays to acknowledge the peer's last message again should the first acknowledgement be lost.
   void linger();
   void await_event();
@@ -118,6 +125,7 @@ class Session final : private roce::CompletionHandler {
   std::uint32_t receives_posted_ = 0;
   std::uint64_t last_progress_ns_ = 0;
   bool event_ = false;
+  bool peer_has_told_ = false;  ///< why the run fails
 };
 
 }  // namespace rockhopper::apps::pingpong

@@ -37,7 +37,10 @@ Expected<std::unique_ptr<Source>> open_source(const InputSpec& spec, const Input
       break;
   }
   const double speed = settings.rate_per_s > 0 ? 0 : settings.speed;
-  return as_source(PcapSource::open(spec.where, speed, payload_max));
+  return as_source(PcapSource::open(
+      spec.where,
+      {.speed = speed, .longest_ns = static_cast<std::uint64_t>(settings.longest_pause_s * 1e9)},
+      payload_max));
 }
 
 }  // namespace

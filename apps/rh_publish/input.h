@@ -37,10 +37,11 @@ struct InputSpec {
 
 /// The same for all inputs.
 struct InputSettings {
-  bool follow = false;      ///< files of lines and records
-  double rate_per_s = 0;    ///< messages of each input; 0: as they come
-  double speed = 1;         ///< of captures, unless there is a rate
-  std::uint64_t count = 0;  ///< messages of each input; 0: all
+  bool follow = false;          ///< files of lines and records
+  double rate_per_s = 0;        ///< messages of each input; 0: as they come
+  double speed = 1;             ///< of captures, unless there is a rate
+  double longest_pause_s = 60;  ///< of captures; longer ones are left out
+  std::uint64_t count = 0;      ///< messages of each input; 0: all
 };
 
 /// A source with its rate and the number of messages that are wanted of it.

@@ -77,6 +77,7 @@ ServedStore* Node::find_store(std::string_view name) {
 
 Expected<Node::Admitted> Node::admit(const Hello& hello) {
   ROCKHOPPER_TRY(auto own, endpoint().address_of_family(hello.side.gid.is_ipv4()));
+  ROCKHOPPER_TRY(endpoint().check_peer(hello.side.gid));
   return dc() != nullptr ? admit_dc(hello, own) : admit_queue_pair(hello, own);
 }
 

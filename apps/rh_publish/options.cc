@@ -70,7 +70,8 @@ void add_store_options(const OptionSet& app, Options& options) {
       "repeated. Default: default=16MiB");
   app.add_option("--input SPEC", options.input_texts,
                  "what is published: [STORE=]lines[:FILE], records[:FILE] (each behind its length, "
-                 "32 bits, little endian), udp:[ADDRESS:]PORT or pcap:FILE. Without FILE standard "
+                 "32 bits, little endian), udp:[ADDRESS:]PORT[@INTERFACE] or pcap:FILE. Without "
+                 "FILE standard "
                  "input. May be repeated. Default: lines")
       .one_value_each();
   app.add_flag("--follow", options.input.follow,
@@ -80,6 +81,9 @@ void add_store_options(const OptionSet& app, Options& options) {
   app.add_option("--speed FACTOR", options.input.speed,
                  "of captures: 2 is twice as fast as they were taken; 0: without pauses")
       .range(0.0, 1e6);
+  app.add_option("--longest-pause SECONDS", options.input.longest_pause_s,
+                 "of captures; longer ones, as before a packet with a wrong time, are left out")
+      .range(0.0, 1e9);
   app.add_option("-n,--count N", options.input.count, "end each input after so many messages")
       .positive();
   app.add_parsed(

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
 #include <pcap/pcap.h>
 #include <sys/stat.h>
 
@@ -24,7 +26,7 @@ std::uint64_t stamp_ns(const pcap_pkthdr& header) {
 
 void PcapSource::Closer::operator()(pcap* capture) const { pcap_close(capture); }
 
-Expected<std::unique_ptr<PcapSource>> PcapSource::open(const std::string& path, double speed,
+Expected<std::unique_ptr<PcapSource>> PcapSource::open(const std::string& path, const Pace& pace,
                                                        std::size_t payload_max) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) {
@@ -34,11 +36,21 @@ Expected<std::unique_ptr<PcapSource>> PcapSource::open(const std::string& path, 
   if (!S_ISREG(status.st_mode)) {
     return fail(ErrorCode::invalid_argument, "pcap:{}: a capture must be a file", path);
   }
+  ROCKHOPPER_TRY(auto file, CaptureFile::open(path));
+  std::FILE* stream = file->stream();
+  if (stream == nullptr) {
+    return fail(ErrorCode::exhausted, "{} cannot be read: {}", path, std::strerror(errno));
+  }
   std::array<char, PCAP_ERRBUF_SIZE> error{};
-  Capture capture(pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO,
-                                                          error.data()));
-  if (capture == nullptr) return fail(ErrorCode::io, "{} is no capture: {}", path, error.data());
-  return std::unique_ptr<PcapSource>(new PcapSource(path, std::move(capture), speed, payload_max));
+  Capture capture(
+      pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, error.data()));
+  if (capture == nullptr) {
+    (void)std::fclose(stream);
+    return fail(ErrorCode::io, "{} is no capture: {}", path,
+                file->error().empty() ? error.data() : file->error());
+  }
+  return std::unique_ptr<PcapSource>(
+      new PcapSource(path, std::move(file), std::move(capture), pace, payload_max));
 }
 
 Expected<bool> PcapSource::read(std::uint64_t now_ns) {
@@ -48,10 +60,11 @@ Expected<bool> PcapSource::read(std::uint64_t now_ns) {
   if (got == PCAP_ERROR_BREAK) return false;
   if (got != 1) {
     return fail(ErrorCode::io, "{} is damaged behind packet {}: {}", path_, packets_,
-                pcap_geterr(capture_.get()));
+                file_->error().empty() ? pcap_geterr(capture_.get()) : file_->error());
   }
   if (++packets_ == 1) {
     begin_ns_ = now_ns;
+    due_ns_ = now_ns;
     first_stamp_ns_ = stamp_ns(*header);
   }
   if (header->caplen > payload_max_) {
@@ -60,13 +73,32 @@ Expected<bool> PcapSource::read(std::uint64_t now_ns) {
   }
   cut_ += header->caplen < header->len ? 1 : 0;
   waiting_ = std::as_bytes(std::span(data, header->caplen));
-  if (speed_ > 0) {
-    // Captures of several interfaces may go back in time a little: such packets come at once.
-    const std::uint64_t stamp = std::max(stamp_ns(*header), first_stamp_ns_);
-    due_ns_ = begin_ns_ +
-              static_cast<std::uint64_t>(static_cast<double>(stamp - first_stamp_ns_) / speed_);
-  }
+  if (pace_.speed > 0) due_ns_ = due_ns(stamp_ns(*header));
   return true;
+}
+
+std::uint64_t PcapSource::due_ns(std::uint64_t stamp_ns) {
+  // Captures of several interfaces may go back in time a little: such packets come at once.
+  const std::uint64_t passed_ns = std::max(stamp_ns, first_stamp_ns_) - first_stamp_ns_;
+  const double due_ns =
+      static_cast<double>(begin_ns_) + static_cast<double>(passed_ns) / pace_.speed;
+  const double pause_ns = due_ns - static_cast<double>(due_ns_);
+  if (pause_ns <= static_cast<double>(pace_.longest_ns)) {
+    return begin_ns_ + static_cast<std::uint64_t>(static_cast<double>(passed_ns) / pace_.speed);
+  }
+  leave_out(static_cast<std::uint64_t>(pause_ns));
+  begin_ns_ = due_ns_;
+  first_stamp_ns_ = stamp_ns;
+  return due_ns_;
+}
+
+void PcapSource::leave_out(std::uint64_t pause_ns) {
+  if (pauses_left_out_++ > 0) return;
+  fmt::print(stderr,
+             "{}: a pause of {:.0f} seconds before packet {} is left out, as are all of more than "
+             "{:g} (--longest-pause)\n",
+             path_, static_cast<double>(pause_ns) * 1e-9, packets_,
+             static_cast<double>(pace_.longest_ns) * 1e-9);
 }
 
 Expected<Next> PcapSource::next(std::uint64_t now_ns, std::span<const std::byte>& payload) {
@@ -79,6 +111,9 @@ Expected<Next> PcapSource::next(std::uint64_t now_ns, std::span<const std::byte>
   return Next::message;
 }
 
-void PcapSource::visit_counters(const CounterVisit& visit) const { visit("cut", cut_); }
+void PcapSource::visit_counters(const CounterVisit& visit) const {
+  visit("cut", cut_);
+  visit("pauses_left_out", pauses_left_out_);
+}
 
 }  // namespace rockhopper::apps::publish

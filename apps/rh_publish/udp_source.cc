@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -24,19 +26,40 @@ struct AddressInfoDeleter {
 };
 using AddressInfo = std::unique_ptr<addrinfo, AddressInfoDeleter>;
 
+/// What --input says behind udp:.
+struct Where {
+  AddressInfo info;
+  std::string interface;  ///< empty: the system's choice
+};
+
 Error bad_address(const std::string& where) {
   return {ErrorCode::invalid_argument,
-          fmt::format("udp:{}: expected is PORT, ADDRESS:PORT or [IPV6]:PORT", where)};
+          fmt::format("udp:{}: expected is PORT, ADDRESS:PORT or [IPV6]:PORT, behind a group also "
+                      "@INTERFACE",
+                      where)};
 }
 
-Expected<AddressInfo> resolve(const std::string& where) {
-  const std::size_t colon = where.rfind(':');
-  std::string host = colon == std::string::npos ? "" : where.substr(0, colon);
-  const std::string port = colon == std::string::npos ? where : where.substr(colon + 1);
+bool is_multicast(const addrinfo& info) {
+  if (info.ai_family == AF_INET) {
+    const auto& address = *reinterpret_cast<const sockaddr_in*>(info.ai_addr);
+    return IN_MULTICAST(ntohl(address.sin_addr.s_addr));
+  }
+  const auto& address = *reinterpret_cast<const sockaddr_in6*>(info.ai_addr);
+  return IN6_IS_ADDR_MULTICAST(&address.sin6_addr);
+}
+
+Expected<Where> resolve(const std::string& where) {
+  const std::size_t at = where.find('@');
+  const std::string place = where.substr(0, at);
+  std::string interface = at == std::string::npos ? "" : where.substr(at + 1);
+  const std::size_t colon = place.rfind(':');
+  std::string host = colon == std::string::npos ? "" : place.substr(0, colon);
+  const std::string port = colon == std::string::npos ? place : place.substr(colon + 1);
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (brackets) host = host.substr(1, host.size() - 2);
   if (port.empty() || (colon != std::string::npos && host.empty()) ||
-      (!brackets && host.find(':') != std::string::npos)) {
+      (!brackets && host.find(':') != std::string::npos) ||
+      (at != std::string::npos && interface.empty())) {
     return tl::make_unexpected(bad_address(where));
   }
   addrinfo hints{};
@@ -49,23 +72,58 @@ Expected<AddressInfo> resolve(const std::string& where) {
   }
   AddressInfo info(list);
   // getaddrinfo takes larger numbers, modulo 65536.
-  if (port.size() > 5 || std::stoul(port) > 65'535) return tl::make_unexpected(bad_address(where));
-  return info;
+  if (port.size() > 5 || std::stoul(port) > 65'535 ||
+      (!interface.empty() && !is_multicast(*info))) {
+    return tl::make_unexpected(bad_address(where));
+  }
+  return Where{.info = std::move(info), .interface = std::move(interface)};
 }
 
 /// 0, or -1 with errno.
-int join_if_multicast(int fd, const addrinfo& info) {
+int join(int fd, const addrinfo& info, unsigned interface) {
+  const int off = 0;
   if (info.ai_family == AF_INET) {
     const auto& address = *reinterpret_cast<const sockaddr_in*>(info.ai_addr);
-    if (!IN_MULTICAST(ntohl(address.sin_addr.s_addr))) return 0;
-    const ip_mreqn group{.imr_multiaddr = address.sin_addr, .imr_address = {}, .imr_ifindex = 0};
+    const ip_mreqn group{.imr_multiaddr = address.sin_addr,
+                         .imr_address = {},
+                         .imr_ifindex = static_cast<int>(interface)};
+    // Not what others of this machine have joined on another interface.
+    (void)::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
     return ::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group);
   }
   const auto& address = *reinterpret_cast<const sockaddr_in6*>(info.ai_addr);
-  if (!IN6_IS_ADDR_MULTICAST(&address.sin6_addr)) return 0;
   const ipv6_mreq group{.ipv6mr_multiaddr = address.sin6_addr,
-                        .ipv6mr_interface = address.sin6_scope_id};
+                        .ipv6mr_interface = interface != 0 ? interface : address.sin6_scope_id};
+  (void)::setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &off, sizeof off);
   return ::setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &group, sizeof group);
+}
+
+/// Binds, and joins what is a group.
+Expected<void> listen(int fd, const Where& at, const std::string& where) {
+  const bool is_group = is_multicast(*at.info);
+  unsigned interface = 0;
+  if (!at.interface.empty()) {
+    interface = ::if_nametoindex(at.interface.c_str());
+    if (interface == 0) {
+      return fail(ErrorCode::not_found, "udp:{}: there is no interface {}", where, at.interface);
+    }
+    // A group that is local to a link has its interface in its address, too.
+    if (at.info->ai_family == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(at.info->ai_addr)->sin6_scope_id = interface;
+    }
+  }
+  const int on = 1;
+  // Each who listens to a group gets what is sent to it.
+  if (is_group) (void)::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(fd, at.info->ai_addr, at.info->ai_addrlen) != 0 ||
+      ::setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) != 0) {
+    return fail(ErrorCode::io, "udp:{} cannot be listened to: {}", where, std::strerror(errno));
+  }
+  if (!is_group || join(fd, *at.info, interface) == 0) return {};
+  return fail(ErrorCode::io, "udp:{} cannot be joined: {}{}", where, std::strerror(errno),
+              at.interface.empty() && errno == ENODEV
+                  ? "; no route leads there: name the interface, behind an @"
+                  : "");
 }
 
 std::uint16_t bound_port(int fd) {
@@ -84,14 +142,12 @@ UdpSource::UdpSource(FileDescriptor socket, std::uint16_t port, std::size_t payl
 
 Expected<std::unique_ptr<UdpSource>> UdpSource::open(const std::string& where,
                                                      std::size_t payload_max) {
-  ROCKHOPPER_TRY(auto info, resolve(where));
-  FileDescriptor socket(::socket(info->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  if (!socket.valid() || ::bind(socket.get(), info->ai_addr, info->ai_addrlen) != 0 ||
-      join_if_multicast(socket.get(), *info) != 0 ||
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) != 0) {
+  ROCKHOPPER_TRY(const auto at, resolve(where));
+  FileDescriptor socket(::socket(at.info->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) {
     return fail(ErrorCode::io, "udp:{} cannot be listened to: {}", where, std::strerror(errno));
   }
+  ROCKHOPPER_TRY(listen(socket.get(), at, where));
   // As much as the system allows.
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   const std::uint16_t port = bound_port(socket.get());

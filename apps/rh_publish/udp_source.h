@@ -15,8 +15,9 @@ namespace rockhopper::apps::publish {
 /// counted, as whoever sends them is not the user.
 class UdpSource final : public Source {
  public:
-  /// `where` is PORT, ADDRESS:PORT or [IPV6]:PORT; a multicast address is joined. Port 0 lets the
-  /// system choose.
+  /// `where` is PORT, ADDRESS:PORT or [IPV6]:PORT. A multicast address is joined, on the interface
+  /// that the system's routes name or on that of @INTERFACE behind it, and shared with others of
+  /// this machine that listen to it. Port 0 lets the system choose.
   [[nodiscard]] static Expected<std::unique_ptr<UdpSource>> open(const std::string& where,
                                                                  std::size_t payload_max);
 

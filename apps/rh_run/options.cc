@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apps/common/output_file.h"
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/node/settings.h"
 #include "stack/fault_config.h"
@@ -94,6 +95,7 @@ void add_options(const OptionSet& app, Options& options) {
       "--pcap FILE", "",
       [&options](const std::string& path) -> Expected<void> {
         if (path.empty()) return {};
+        ROCKHOPPER_TRY(refuse_standard_output("--pcap", path));
         options.pcap = path;
         return check_writable(verbs::capture_path(path));
       },

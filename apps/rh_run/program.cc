@@ -28,13 +28,13 @@ constexpr int kExitNotFound = 127;
 
 constexpr char kFooter[] =
     "EXAMPLES\n"
-    "  rh-run ibv_devinfo                one device, rh0, which all processes of this user share\n"
+    "  rh-run ibv_devinfo                one device, rh0, of all processes of this user\n"
     "  rh-run ib_write_bw                on one terminal\n"
     "  rh-run ib_write_bw localhost      on another\n"
-    "  rh-run --uplink udp ib_write_bw -x 0 HOST    to another host, where the same waits\n"
+    "  rh-run --uplink udp ib_write_bw -x 0 HOST    to a host where the same waits\n"
     "  rh-run --pcap run-%p.pcapng --faults loss=1% ib_send_bw\n"
     "  rh-run --check ucx_perftest       whether all is there that it needs\n"
-    "  ROCKHOPPER_VERBS=off rh-run ibv_devices    the system's devices, also within rh-run bash\n\n"
+    "  ROCKHOPPER_VERBS=off rh-run ibv_devices      the system's devices\n\n"
     "EXIT STATUS\n"
     "  that of the command, which takes this program's place; else\n"
     "  1    --check found something missing, or the command could not be prepared\n"

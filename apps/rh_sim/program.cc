@@ -10,6 +10,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/option_set.h"
+#include "apps/common/output_file.h"
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -28,7 +29,7 @@ const ProgramText kText{
     "and one seed.",
     "  rh-sim run.json                   tables of flows, queues and counters\n"
     "  rh-sim run.json --seed 7 --json\n"
-    "  rh-sim run.json --plot out        out-rates.svg, out-queues.svg and their figures\n"
+    "  rh-sim run.json --plot out        out-rates.svg, out-queues.svg, and figures\n"
     "  rh-sim run.json --pcap run.pcapng      a capture of each host's link\n"};
 
 struct Options {
@@ -50,6 +51,11 @@ void add_options(const OptionSet& app, Options& options) {
                  "draw the flows' rates and the switches' queues over time: out gives "
                  "out-rates.svg, out-queues.svg, and the figures as CSV");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
+  app.check([&options] {
+    return refuse_standard_output("--pcap", options.pcap).and_then([&options] {
+      return refuse_standard_output("--plot", options.plot);
+    });
+  });
 }
 
 /// What is real about a run goes to standard error, as it is never the same.
@@ -113,7 +119,7 @@ int program(int argc, char** argv) {
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
   auto scenario = read_scenario(options.scenario);
-  if (!scenario) return line.usage_error(scenario.error());
+  if (!scenario) return line.input_error(scenario.error());
   if (options.seed) scenario->seed = *options.seed;
   catch_stop_signals();
   return line.finish(run(*scenario, options, line.arguments()));

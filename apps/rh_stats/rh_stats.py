@@ -243,6 +243,22 @@ FLOCK = struct.Struct('=hhxxxxqqixxxx')
 F_OFD_GETLK = 36
 
 
+def is_own_directory(path):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+
+
+def runtime_directory():
+    """Where this user's sockets are, as stack/segment/reader/runtime_path.h has it."""
+    for base in (os.environ.get('XDG_RUNTIME_DIR'), f'/run/user/{os.getuid()}'):
+        if base and is_own_directory(base):
+            return f'{base}/rockhopper'
+    return f'/tmp/rockhopper-{os.getuid()}'
+
+
 def segment_path():
     """Where the processes of this user and network namespace meet, as stack/segment/reader has it."""
     if given := os.environ.get('ROCKHOPPER_SEGMENT'):
@@ -250,9 +266,7 @@ def segment_path():
     name = f'segment-{os.stat("/proc/self/ns/net").st_ino}'
     if os.access('/dev/shm', os.W_OK | os.X_OK):
         return f'/dev/shm/rockhopper-{os.getuid()}/{name}'
-    if base := os.environ.get('XDG_RUNTIME_DIR'):
-        return f'{base}/rockhopper/{name}'
-    return f'/tmp/rockhopper-{os.getuid()}/{name}'
+    return f'{runtime_directory()}/{name}'
 
 
 def printable(text):

@@ -124,6 +124,7 @@ Expected<Welcome> Connection::greet(const QueueAddress& side, const nlohmann::js
 }
 
 Expected<void> Connection::join(const QueueAddress& own, const QueueAddress& remote) {
+  ROCKHOPPER_TRY(endpoint().check_peer(remote.gid));
   if (dc() != nullptr) return subscriber_->connect(target_address(own.gid, remote));
   roce::QpAttributes attributes = rc_attributes(own, remote, path_mtu_, options_.ack_timeout);
   attributes.max_rd_atomic = publisher::Subscriber::kReads;

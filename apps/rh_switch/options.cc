@@ -13,6 +13,7 @@
 
 #include "apps/common/endpoint_options.h"
 #include "apps/common/idle.h"
+#include "apps/common/output_file.h"
 #include "roce/random.h"
 #include "stack/device_limits.h"
 #include "stack/fault_lane.h"
@@ -83,6 +84,7 @@ bool is_memif(const PortSettings& port) {
 
 /// What ports have without options of their own.
 Expected<void> set_defaults(Options& options) {
+  ROCKHOPPER_TRY(refuse_standard_output("--pcap", options.pcap));
   if (!options.seed) options.seed = roce::SystemRandom().next();
   for (std::size_t i = 0; i < options.ports.size(); ++i) {
     PortSettings& port = options.ports[i];

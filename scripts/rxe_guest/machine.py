@@ -2,7 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """A running guest: its state directory, its QEMU, and the supervisor that always cleans up.
 
-State directory (one a guest, under ${XDG_RUNTIME_DIR:-/tmp/rockhopper-UID}/rxe-guest):
+State directory (one a guest, under $XDG_RUNTIME_DIR/rxe-guest, or /run/user/UID or /tmp/rockhopper-UID):
   lock         held by the supervisor while the guest lives; holds the supervisor's process id
   state.json   what exec and the other commands need
   qmp, console, ready   unix sockets;   console.log, qemu.log   text
@@ -36,13 +36,19 @@ _UNIX_PATH_MAX = 107
 
 
 def runtime_directory():
-    """Where the state directories are: only this user can enter it."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    root = pathlib.Path(base or f"/tmp/rockhopper-{os.getuid()}")
-    root.mkdir(mode=0o700, exist_ok=True)
-    status = root.stat()
-    if status.st_uid != os.getuid() or (not base and status.st_mode & 0o077):
-        raise GuestError(f"{root} is not ours alone: remove it or set XDG_RUNTIME_DIR")
+    """Where the state directories are: only this user can enter it. A directory that is not there
+    (su, cron, containers) or another user's (sudo -E) is no place for them, whatever
+    $XDG_RUNTIME_DIR says."""
+    for base in (os.environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}"):
+        if base and os.path.isdir(base) and os.stat(base).st_uid == os.getuid():
+            root = pathlib.Path(base)
+            break
+    else:
+        root = pathlib.Path(f"/tmp/rockhopper-{os.getuid()}")
+        root.mkdir(mode=0o700, exist_ok=True)
+        status = root.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise GuestError(f"{root} is not ours alone: remove it or set XDG_RUNTIME_DIR")
     path = root / "rxe-guest"
     path.mkdir(mode=0o700, exist_ok=True)
     return path

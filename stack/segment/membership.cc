@@ -80,6 +80,26 @@ void Membership::let_go() noexcept {
 }
 
 Expected<void> Membership::open_table() {
+  auto opened = open_table_once();
+  if (opened || opened.error().code != ErrorCode::invalid_state) return opened;
+  return remove_unused_table() ? open_table_once() : opened;
+}
+
+/// A table of another version that no process uses is what an older release has left. Returns
+/// false if it is used, or is there no more.
+bool Membership::remove_unused_table() const {
+  const std::string path = directory_ + "/table";
+  struct flock all = {};
+  all.l_type = F_WRLCK;
+  all.l_whence = SEEK_SET;
+  struct stat ours = {};
+  struct stat named = {};
+  return fcntl(locks_.fd(), F_OFD_SETLK, &all) == 0 && fstat(locks_.fd(), &ours) == 0 &&
+         stat(path.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
+         ours.st_dev == named.st_dev && ::unlink(path.c_str()) == 0;
+}
+
+Expected<void> Membership::open_table_once() {
   const std::string path = directory_ + "/table";
   const auto open = [&path] {
     return Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -103,8 +123,7 @@ Expected<void> Membership::open_table() {
     if (this->table().magic == kMagic && rte_is_valid_assigned_ether_addr(&mac_) != 0) return {};
   }
   return fail(ErrorCode::invalid_state,
-              "{} is not a table of this version: end the programs that use it and remove it",
-              path);
+              "{} is not a table of this version: end the programs that use it", path);
 }
 
 /// Makes the table under a name of its own first, so that nobody sees half of one. Another process

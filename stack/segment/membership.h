@@ -125,6 +125,8 @@ class Membership {
   explicit Membership(std::string directory);
   [[nodiscard]] Table& table() const { return table_mapping_.at<Table>(0); }
   [[nodiscard]] Expected<void> open_table();
+  [[nodiscard]] Expected<void> open_table_once();
+  [[nodiscard]] bool remove_unused_table() const;
   [[nodiscard]] Expected<void> make_table() const;
   [[nodiscard]] Expected<void> take_slot();
   [[nodiscard]] Expected<void> make_lanes();

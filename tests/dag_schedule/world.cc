@@ -250,7 +250,8 @@ bool ScheduleWorld::run_until(const std::function<bool()>& done, std::uint64_t l
 void ScheduleWorld::submit(const std::string& name, const dag::test::GraphPlan& plan,
                            std::uint32_t priority, std::uint32_t attempts) {
   plans_.emplace(name, plan);
-  (void)must(home().submit(name, must(dag::test::build(plan, registry_)), priority, attempts));
+  (void)must(home().submit(name, must(dag::test::build(plan, registry_)), priority,
+                           {.failed = attempts, .lost = dag::kAttemptsMax}));
   wake();
 }
 

@@ -136,7 +136,7 @@ void check_home(Input& input) {
     const std::string& name = names[input.u8() % names.size()];
     switch (input.u8() % 7) {
       case 0:
-        (void)home->submit(name, small_graph(input), input.u8() % 5u, input.u8() % 4u);
+        (void)home->submit(name, small_graph(input), input.u8() % 5u, {.failed = input.u8() % 4u});
         break;
       case 1: {
         const auto image = to_image(small_graph(input));

@@ -6,6 +6,7 @@ digest in Python, logs and reports."""
 import hashlib
 import json
 import os
+import pathlib
 import random
 import signal
 import xml.etree.ElementTree
@@ -38,6 +39,21 @@ def random_workflow(rng, tasks):
                                        'tasks': runs}}}
 
 
+def commands(scripts):
+    """Tasks one after another, each of which is a script of a shell."""
+    names = list(scripts)
+    tasks = [{'name': name, 'id': name, 'parents': names[max(0, at - 1):at],
+              'children': names[at + 1:at + 2], 'inputFiles': [f'of.{names[at - 1]}'] if at else [],
+              'outputFiles': [f'of.{name}']} for at, name in enumerate(names)]
+    runs = [{'id': name, 'runtimeInSeconds': 0.01,
+             'command': {'program': 'sh', 'arguments': ['-c', script]}}
+            for name, script in scripts.items()]
+    return {'name': 'commands', 'schemaVersion': '1.5',
+            'workflow': {'specification': {
+                'tasks': tasks, 'files': [{'id': f'of.{name}', 'sizeInBytes': 1} for name in names]},
+                         'execution': {'makespanInSeconds': 1, 'executedAt': 'once', 'tasks': runs}}}
+
+
 def number(value):
     return value.to_bytes(8, 'little')
 
@@ -65,6 +81,25 @@ def digest_of(workflow, seed):
     for name in sorted(tasks, key=str.encode):
         whole.update(text(name.encode()) + hashlib.sha256(output(name)).digest())
     return whole.hexdigest()
+
+
+def lives(process):
+    """A process that has ended and whose parent has not looked is none."""
+    try:
+        return pathlib.Path(f'/proc/{process}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+def group_lives(group):
+    for stat in pathlib.Path('/proc').glob('[0-9]*/stat'):
+        try:
+            state, _, number_of_group = stat.read_text().rpartition(')')[2].split()[:3]
+        except OSError:
+            continue
+        if state != 'Z' and int(number_of_group) == group:
+            return True
+    return False
 
 
 class Dag(support.ProgramTest):
@@ -192,6 +227,57 @@ class Dag(support.ProgramTest):
         document['workflow']['execution']['tasks'][2]['command'] = {'program': 'false'}
         process = self.dag('run-local', self.write(document), '--commands', status=1)
         self.assert_failed(process, "node 'count_2', task 0: program 'false' ended with status 1")
+
+    def test_commands_write_as_into_a_pipe(self):
+        """Standard output under its name, once more or twice, by the program or its children."""
+        lines = {'first': 'echo aaaa > /dev/stdout; echo b', 'second': 'tee /dev/stdout',
+                 'third': 'cat > /dev/fd/1; (sleep 0.1; echo late) & true'}
+        kept = self.lab.path('kept')
+        lines['last'] = f'cat /dev/stdin > {kept}'
+        self.dag('run-local', self.write(commands(lines)), '--commands')
+        self.assertEqual(sorted(kept.read_text().splitlines()),
+                         sorted(2 * ['aaaa', 'b'] + ['late']))
+
+    def process_of(self, file):
+        """The number that a command has written there, once it has."""
+        return wait_until(lambda: file.exists() and file.read_text().endswith('\n') and
+                          int(file.read_text()), LIMIT_S, 'the command runs')
+
+    def test_a_stop_ends_commands_that_do_not_listen(self):
+        """SIGTERM is asked for, then SIGKILL comes; a second signal is not polite. Nothing is left."""
+        for signals in (1, 2):
+            with self.subTest(signals=signals):
+                file = self.lab.path(f'pid{signals}')
+                asked = self.lab.path(f'asked{signals}')
+                script = f"trap 'touch {asked}' TERM; echo $$ > {file}; sleep 600; sleep 600"
+                process = self.start('rh-dag', 'run-local', self.write(commands({'w': script})),
+                                     '--commands')
+                group = self.process_of(file)
+                process.child.send_signal(signal.SIGTERM)
+                if signals == 1:
+                    self.assert_failed(process, 'interrupted by SIGTERM')
+                else:
+                    wait_until(asked.exists, LIMIT_S, 'it asks the command to end')
+                    process.child.send_signal(signal.SIGINT)
+                    self.assert_status(process, -signal.SIGINT)
+                wait_until(lambda g=group: not group_lives(g), LIMIT_S, 'nothing of it is left')
+
+    def test_what_a_command_leaves_ends(self):
+        for script in ('sleep 600 & echo $! > {}', 'sleep 600 > /dev/null & echo $! > {}',
+                       "setsid sh -c 'echo $$ > {}; exec sleep 600' & sleep 0.3"):
+            with self.subTest(script=script):
+                file = self.lab.path('left')
+                file.unlink(missing_ok=True)
+                path = self.write(commands({'w': script.format(file)}))
+                self.dag('run-local', path, '--commands')
+                left = int(file.read_text())
+                wait_until(lambda p=left: not lives(p), LIMIT_S, 'it has ended')
+
+    def test_output_without_end(self):
+        """It ends at the limit, not with the machine's memory. The limit of an output is 1 GiB."""
+        process = self.dag('run-local', self.write(commands({'w': 'cat /dev/zero'})), '--commands',
+                           status=1)
+        self.assert_failed(process, "node 'w', task 0: program 'sh' has written more than 1073741824")
 
     def test_a_signal_ends_a_run(self):
         log = self.lab.path('run.log')

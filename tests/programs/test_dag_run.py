@@ -7,11 +7,12 @@ graphs have."""
 import json
 import os
 import signal
+import time
 
 import support
 from dag_support import DagTest
 from support import LIMIT_S, wait_until
-from test_dag import digest_of, random_workflow
+from test_dag import commands, digest_of, random_workflow
 
 NODES = int(os.environ.get('ROCKHOPPER_DAG_NODES', '5000'))
 
@@ -169,6 +170,37 @@ class Run(DagTest):
         self.assert_status(loader, 0)
         self.assertEqual(json.loads(loader.output())['digest'], digest_of(document, 1))
         for worker in workers:
+            self.assert_status(worker, 0)
+        self.report(server)
+
+    def test_a_task_that_kills_its_workers(self):
+        """DG-36, DG-41: it ends its run after so many lost workers as the run allows, and all who show
+        the run name it. Other runs go on."""
+        self.start_switch(6)
+        server, where = self.serve('--lease', '2s')
+        document, path = self.workflow(100)
+        deadly = self.lab.path('deadly.json')
+        deadly.write_text(json.dumps(commands({'first': 'echo 1', 'deadly': 'kill -9 $PPID; sleep 1'})))
+        other = self.client('load', 5, where, path, '--wait', '--name', 'other', '--json', '--scale', 1)
+        loader = self.client('load', 1, where, deadly, '--commands', '--wait', '--name', 'run',
+                             '--lost-attempts', 2)
+        workers = {number: self.work(number, where, '--allow-commands') for number in range(2)}
+        over = False
+        while not over:
+            over = loader.has_ended()
+            for number, worker in workers.items():
+                if worker.has_ended():
+                    workers[number] = self.work(number, where, '--allow-commands')
+            time.sleep(0.05)
+        why = "node 'deadly': 2 workers were lost while running it"
+        self.assert_failed(loader, why)
+        self.assertIn(f'run run: failed: {why}', server.messages())
+        run = next(run for run in self.asked('status', 1, where)[0]['runs'] if run['run'] == 'run')
+        self.assertEqual((run['phase'], run['text'], run['lost']), ('failed', why, 2))
+        self.assert_status(other, 0)
+        self.assertEqual(json.loads(other.output())['digest'], digest_of(document, 1))
+        for worker in workers.values():
+            worker.child.send_signal(signal.SIGTERM)
             self.assert_status(worker, 0)
         self.report(server)
 

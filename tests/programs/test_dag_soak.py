@@ -43,7 +43,8 @@ class Soak(DagTest):
         self.start_switch(2 + WORKERS)
         server, where = self.serve('--memory', '1GiB', '--records', 4 * nodes, '--lease', '500ms')
         workers = [self.work(number, where, '--slots', 4) for number in range(WORKERS)]
-        loader = self.client('load', 1, where, '--random', graph + ',work=2ms', '--wait', '--json')
+        loader = self.client('load', 1, where, '--random', graph + ',work=2ms', '--wait', '--json',
+                             '--lost-attempts', 1000)
         killed = 0
         while not loader.has_ended():
             time.sleep(2)  # what the test is about, not a wait for anything

@@ -20,13 +20,7 @@ LISTS = pathlib.Path(__file__).with_name('options.txt')
 NAMES = ('rh-accounts', 'rh-ami', 'rh-cm', 'rh-dag', 'rh-perf', 'rh-pingpong', 'rh-publish', 'rh-run',
          'rh-sim', 'rh-stats', 'rh-subscribe', 'rh-switch')
 # Lines of options.txt with a leading '-' if they are gone, '+' if they are new.
-WANTED = (
-    '-rh-accounts: --timeout FLOAT ([0.1 - 86400]; default 10)',
-    '+rh-accounts: --timeout SECONDS ([0.1 - 86400]; default 10)',
-    # In the order of the stock tools.
-    '-rh-pingpong: --transport rc|uc|ud|srq|dc ({dc,rc,srq,uc,ud})',
-    '+rh-pingpong: --transport rc|uc|ud|srq|dc ({rc,uc,ud,srq,dc})',
-)
+WANTED = ()
 
 # A group's title stands at the margin, an option's names behind two spaces, its text behind six.
 OPTION = re.compile(r'  (-\S.*|\S+)')

@@ -350,14 +350,18 @@ class Publish(PublishTest):
         self.report(publisher)
 
     def test_an_rdma_address_that_leads_nowhere(self):
-        """TCP has its own way: that it works says nothing about the other one."""
+        """TCP has its own way: that it works says nothing about the other one. What the addresses
+        tell is known before a packet is sent."""
         self.start_switch(2)
         _, port = self.publisher('--stay', '--input', 'lines:/dev/null')
-        station = self.station(1)
-        station[station.index('--ip') + 1] = '10.77.0.2/24'
-        subscriber = self.start('rh-subscribe', *station, '-p', port, '-u', 8, '--store',
-                                'default', 'localhost')
-        self.assert_failed(subscriber, 'answers by TCP, but not by RDMA')
+        elsewhere = self.station(1)
+        elsewhere[elsewhere.index('--ip') + 1] = '10.77.0.2/24'
+        for station, said in ((elsewhere, 'no way to 10.77.0.2'),
+                              ([*self.station(1), '--vlan', 7], 'answers by TCP, but not by RDMA')):
+            with self.subTest(said=said):
+                subscriber = self.start('rh-subscribe', *station, '-p', port, '-u', 8, '--store',
+                                        'default', 'localhost')
+                self.assert_failed(subscriber, said)
 
     def test_bad_input(self):
         """PB-31: a line says what is wrong with it; what came before has been published."""

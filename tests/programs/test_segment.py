@@ -3,11 +3,13 @@
 """Programs that meet in shared memory (--device segment): any number, with no switch and no socket,
 one address for all, and nothing left of those that were killed."""
 
+import fcntl
 import json
 import os
 import pathlib
 import random
 import signal
+import struct
 
 import support
 from support import LIMIT_S, wait_until
@@ -100,10 +102,17 @@ class Segment(support.ProgramTest):
         self.assert_status(publisher, 0)
 
     def test_segment_of_another_version(self):
+        """In use it is refused; otherwise it is what an older release has left, and is replaced."""
         self.folder.mkdir(mode=0o700)
-        (self.folder / 'table').write_bytes(bytes(100))
-        process = self.run_program('rh-pingpong', '--device', 'segment', prefix=self.at_segment)
-        self.assert_failed(process, 'not a table of this version')
+        with open(self.folder / 'table', 'w+b') as table:
+            table.write(bytes(100))
+            table.flush()
+            lock = struct.pack('hhqqi4x', fcntl.F_WRLCK, os.SEEK_SET, 3, 1, 0)
+            fcntl.fcntl(table, fcntl.F_OFD_SETLK, lock)
+            process = self.run_program('rh-pingpong', '--device', 'segment', prefix=self.at_segment)
+            self.assert_failed(process, 'not a table of this version')
+        process = self.start('rh-pingpong', '-p', 0, '--device', 'segment', prefix=self.at_segment)
+        wait_until(lambda: support.listening_port(process), LIMIT_S, 'it listens')
 
     def test_folder_that_others_may_enter(self):
         self.folder.mkdir()

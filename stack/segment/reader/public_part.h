@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,8 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "stack/segment/reader/runtime_path.h"
 
 namespace rockhopper::stack::segment {
 
@@ -38,7 +41,7 @@ inline bool is_in_shared_memory() { return access("/dev/shm", W_OK | X_OK) == 0;
 /// Makes nothing. Returns false with errno set.
 inline bool write_segment_path(char* to, std::size_t size) {
   const char* given = std::getenv("ROCKHOPPER_SEGMENT");
-  const char* base = std::getenv("XDG_RUNTIME_DIR");
+  char base[PATH_MAX];
   const auto user = static_cast<unsigned>(getuid());
   int length = 0;
   struct stat network = {};
@@ -48,10 +51,8 @@ inline bool write_segment_path(char* to, std::size_t size) {
     return false;
   } else if (const auto space = static_cast<unsigned long>(network.st_ino); is_in_shared_memory()) {
     length = std::snprintf(to, size, "/dev/shm/rockhopper-%u/segment-%lu", user, space);
-  } else if (base != nullptr && *base != '\0') {
-    length = std::snprintf(to, size, "%s/rockhopper/segment-%lu", base, space);
-  } else {
-    length = std::snprintf(to, size, "/tmp/rockhopper-%u/segment-%lu", user, space);
+  } else if (write_runtime_path(base, sizeof base); *base != '\0') {
+    length = std::snprintf(to, size, "%s/segment-%lu", base, space);
   }
   if (length > 0 && static_cast<std::size_t>(length) < size) return true;
   errno = ENAMETOOLONG;

@@ -15,9 +15,10 @@ TEST(Sizes, HaveBinaryUnits) {
   EXPECT_EQ(parse_size("8M").value(), 8u << 20);
   EXPECT_EQ(parse_size("1G").value(), 1u << 30);
   EXPECT_EQ(parse_size("64KiB").value(), 65536u);
+  EXPECT_EQ(parse_size("2GiB").value(), 1u << 31) << "the longest message of InfiniBand";
   EXPECT_EQ(parse_size("1e6").value(), 1'000'000u);
   for (const char* text :
-       {"", "k", "-1", "4x", "1e10", "2GiB", "4kk", "2G", "1073741825", "99999999999999999999"}) {
+       {"", "k", "-1", "4x", "1e10", "3GiB", "4kk", "3G", "2147483649", "99999999999999999999"}) {
     EXPECT_FALSE(parse_size(text)) << text;
   }
 }

@@ -23,17 +23,21 @@ TEST(HomeRequest, Submit) {
     const SubmitRequest request{.image_bytes = rng.next(),
                                 .incarnation = rng.next(),
                                 .priority = rng.between32(0, kPriorityClasses - 1),
-                                .attempts = rng.between32(1, kAttemptsMax)};
+                                .attempts = {.failed = rng.between32(1, kAttemptsMax),
+                                             .lost = rng.between32(1, kAttemptsMax)}};
     const auto parsed = parse_submit(emit(request));
     ASSERT_TRUE(parsed);
     EXPECT_EQ(parsed->image_bytes, request.image_bytes);
     EXPECT_EQ(parsed->incarnation, request.incarnation);
     EXPECT_EQ(parsed->priority, request.priority);
-    EXPECT_EQ(parsed->attempts, request.attempts);
+    EXPECT_EQ(parsed->attempts.failed, request.attempts.failed);
+    EXPECT_EQ(parsed->attempts.lost, request.attempts.lost);
   }
   EXPECT_FALSE(parse_submit(emit(SubmitRequest{.priority = kPriorityClasses})));
-  EXPECT_FALSE(parse_submit(emit(SubmitRequest{.attempts = 0})));
-  EXPECT_FALSE(parse_submit(emit(SubmitRequest{.attempts = kAttemptsMax + 1})));
+  for (const std::uint32_t bad : {0u, kAttemptsMax + 1}) {
+    EXPECT_FALSE(parse_submit(emit(SubmitRequest{.attempts = {.failed = bad}})));
+    EXPECT_FALSE(parse_submit(emit(SubmitRequest{.attempts = {.lost = bad}})));
+  }
   const auto bytes = emit(SubmitRequest{});
   EXPECT_FALSE(parse_submit(std::span(bytes).first(bytes.size() - 1)));
   EXPECT_FALSE(parse_submit({}));

@@ -134,7 +134,7 @@ TEST(Home, WhatHasNoRoomIsRefused) {
   {
     HomeWorld world({.records = 2});
     const StoreMark before(*world.store);
-    ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+    ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
     world.turn();
     EXPECT_EQ(world.run_named("r").phase, RunPhase::refused);
     EXPECT_THAT(std::string(text_of(world.run_named("r").text)), HasSubstr("3 nodes"));
@@ -143,14 +143,14 @@ TEST(Home, WhatHasNoRoomIsRefused) {
   {
     HomeWorld world({.store_bytes = 512});
     const StoreMark before(*world.store);
-    ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+    ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
     world.turn();
     EXPECT_EQ(world.run_named("r").phase, RunPhase::refused);
     EXPECT_TRUE(StoreMark(*world.store) == before);
   }
   {
     HomeWorld world({.capacity_max = 64});
-    ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+    ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
     world.turn();
     EXPECT_EQ(world.run_named("r").phase, RunPhase::refused);
     EXPECT_THAT(std::string(text_of(world.run_named("r").text)), HasSubstr("'a'"));
@@ -160,7 +160,7 @@ TEST(Home, WhatHasNoRoomIsRefused) {
     HomeWorld world({.slice = 1});
     ASSERT_EQ(world.store->create({.key = bytes_of("r/b"), .capacity = 8}).status, Status::ok);
     const StoreMark before(*world.store);
-    ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+    ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
     world.turn();
     EXPECT_EQ(world.run_named("r").phase, RunPhase::refused);
     EXPECT_THAT(std::string(text_of(world.run_named("r").text)), HasSubstr("'b'"));
@@ -182,7 +182,7 @@ TEST(Home, BadRequests) {
   EXPECT_EQ(world.submit_image(kClient, "", image).status, Status::invalid);
   EXPECT_EQ(world.home->counters().refused_name.value(), 2u);
   EXPECT_EQ(world.submit_image(kClient, "r", image, kPriorityClasses).status, Status::invalid);
-  EXPECT_EQ(world.submit_image(kClient, "r", image, 1, 0).status, Status::invalid);
+  EXPECT_EQ(world.submit_image(kClient, "r", image, 1, {.failed = 0}).status, Status::invalid);
   EXPECT_EQ(world.ask(kClient, HomeRequest::submit, "r").status, Status::invalid);
   EXPECT_EQ(world.ask(kClient, HomeRequest::join).status, Status::invalid);
   EXPECT_EQ(world.home->counters().refused_data.value(), 4u);
@@ -258,7 +258,7 @@ TEST(Home, SlotsOfRuns) {
 // DG-40: the end of a run is seen from the nodes' states alone.
 TEST(Home, ARunIsCompleteWhenEachNodeIsReleased) {
   HomeWorld world({.slice = 2});
-  ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+  ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
   ASSERT_EQ(world.join(kWorker).status, Status::ok);
   world.turn();
   expect_work_of(world, "r/a", kWorker, NodePhase::released);
@@ -286,7 +286,7 @@ TEST(Home, ARunIsCompleteWhenEachNodeIsReleased) {
 // DG-41: a run that is canceled waits for those who run something of it, and for nothing else.
 TEST(Home, Cancel) {
   HomeWorld world({.slice = 2});
-  ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+  ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
   ASSERT_EQ(world.join(kWorker).status, Status::ok);
   ASSERT_EQ(world.join(kOther).status, Status::ok);
   world.turn();
@@ -343,7 +343,7 @@ TEST(Home, CancelBeforeItRuns) {
 TEST(Home, DropLeavesNothing) {
   HomeWorld world({.slice = 1});
   const StoreMark before(*world.store);
-  const auto run = world.home->submit("r", chain(), 1, 1);
+  const auto run = world.home->submit("r", chain(), 1, {.failed = 1});
   ASSERT_TRUE(run);
   ASSERT_EQ(
       world.store
@@ -359,7 +359,7 @@ TEST(Home, DropLeavesNothing) {
   std::fill_n(memory.begin() + static_cast<std::ptrdiff_t>(world.place("r/b").address), 96,
               std::byte{0xff});
   ASSERT_EQ(world.ask(kClient, HomeRequest::drop, "r").status, Status::ok);
-  ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
+  ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
   world.turn();
   EXPECT_EQ(world.run_named("r").phase, RunPhase::running);
   EXPECT_EQ(world.store->size(), 3u);
@@ -377,7 +377,7 @@ TEST(Home, DropLeavesNothing) {
 // why.
 TEST(Home, FailuresOfNodes) {
   HomeWorld world({});
-  ASSERT_TRUE(world.home->submit("r", chain(), 1, 3));
+  ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 3}));
   ASSERT_EQ(world.join(kWorker).status, Status::ok);
   world.turn();
   EXPECT_EQ(world.take_all().size(), 1u);
@@ -411,12 +411,47 @@ TEST(Home, FailuresOfNodes) {
   }
 }
 
+// DG-36, DG-41: a node that takes its worker along is run again, as often as the run allows; then
+// the run fails, and says why. Workers that leave by themselves, and nodes that a lost worker had
+// finished, say nothing against a node.
+TEST(Home, NodesThatWereLostWithTheirWorkers) {
+  HomeWorld world({});
+  ASSERT_TRUE(world.home->submit("r", chain(), 1, {.lost = 3}));
+  ASSERT_TRUE(world.home->submit("other", chain(), 1, {.lost = 3}));
+  world.turn();
+  std::uint32_t number = 100;
+  const auto run_and = [&](bool lose) {
+    const ClientId worker{++number};
+    ASSERT_EQ(world.join(worker).status, Status::ok);
+    world.set_state(
+        "r/a",
+        {.phase = NodePhase::running, .attempt = world.state("r/a").attempt, .owner = number});
+    if (!lose) {
+      ASSERT_EQ(world.ask(worker, HomeRequest::leave).status, Status::ok);
+    }
+    world.home->on_client_gone(worker, world.now_ns);
+    world.turn();
+  };
+  for (const bool lose : {true, false, false, false, true}) {
+    run_and(lose);
+    EXPECT_EQ(world.state("r/a").phase, NodePhase::pending);
+    EXPECT_EQ(world.run_named("r").phase, RunPhase::running);
+  }
+  EXPECT_EQ(world.run_named("r").lost, 5u);
+  run_and(true);
+  const RunSlot slot = world.run_named("r");
+  EXPECT_EQ(slot.phase, RunPhase::failed);
+  EXPECT_EQ(text_of(slot.text), "node 'a': 3 workers were lost while running it");
+  EXPECT_EQ(world.state("r/a").phase, NodePhase::canceled);
+  EXPECT_EQ(world.run_named("other").phase, RunPhase::running) << "it has no part in that";
+}
+
 // DG-38: ready nodes that the pool has no room for wait, and come when there is; the most urgent
 // ones first.
 TEST(Home, ThePoolOverflows) {
   constexpr std::uint32_t kNodes = 100;
   HomeWorld world({.board = {.runs = 1, .workers = 1, .pool_entries = 16}});
-  ASSERT_TRUE(world.home->submit("r", heap(kNodes), 1, 1));
+  ASSERT_TRUE(world.home->submit("r", heap(kNodes), 1, {.failed = 1}));
   world.turn();
   EXPECT_EQ(world.pool_ends(1).size(), 16u);
   EXPECT_GT(world.home->counters().pool_full.value(), 0u);
@@ -439,9 +474,9 @@ TEST(Home, ThePoolOverflows) {
 // DG-41: runs of one class have their turns; those of another one have a deque of their own.
 TEST(Home, RunsShareThePool) {
   HomeWorld world({.board = {.runs = 3, .workers = 1, .pool_entries = 16}, .slice = 1000});
-  ASSERT_TRUE(world.home->submit("x", heap(100), 1, 1));
-  ASSERT_TRUE(world.home->submit("y", heap(100), 1, 1));
-  ASSERT_TRUE(world.home->submit("z", heap(5), 0, 1));
+  ASSERT_TRUE(world.home->submit("x", heap(100), 1, {.failed = 1}));
+  ASSERT_TRUE(world.home->submit("y", heap(100), 1, {.failed = 1}));
+  ASSERT_TRUE(world.home->submit("z", heap(5), 0, {.failed = 1}));
   world.turn(1);
   std::map<unsigned, unsigned> count;
   while (const auto entry = world.take(1)) {
@@ -464,7 +499,7 @@ TEST(Home, RunsShareThePool) {
 // DG-38: whatever workers write over the pool's ends, the home neither crashes nor loops.
 TEST(Home, ScribbledPool) {
   HomeWorld world({.board = {.runs = 1, .workers = 1, .pool_entries = 16}});
-  ASSERT_TRUE(world.home->submit("r", heap(200), 1, 1));
+  ASSERT_TRUE(world.home->submit("r", heap(200), 1, {.failed = 1}));
   world.turn();
   for (const std::uint64_t top :
        {~std::uint64_t{0}, std::uint64_t{1} << 63, std::uint64_t{0}, std::uint64_t{1000}}) {
@@ -484,7 +519,8 @@ TEST(Home, EntriesOfDirectedNodes) {
     GraphBuilder builder = simple_builder({"a", "b"}, {});
     builder.add_edge("a", "b", {.set = kOrderOnly | kAffinity, .affinity = label});
     HomeWorld world({});
-    ASSERT_TRUE(world.home->submit("r", *builder.build(digest_registry()), 1, 1));
+    ASSERT_TRUE(
+        world.home->submit("r", *builder.build(digest_registry()), 1, {.lost = kAttemptsMax}));
     ASSERT_EQ(world.join(kWorker).status, Status::ok);
     ASSERT_EQ(world.join(kOther).status, Status::ok);
     world.turn();
@@ -560,11 +596,11 @@ TEST(Home, Configurations) {
   EXPECT_TRUE(refused({.board = {.pool_entries = 100}}, board));
   EXPECT_TRUE(refused({.board = {.pool_entries = 8}}, board));
   EXPECT_TRUE(refused({.slice = 0}, board));
-  EXPECT_FALSE(world.home->submit("no name", chain(), 1, 1));
-  EXPECT_FALSE(world.home->submit("r", chain(), kPriorityClasses, 1));
-  EXPECT_FALSE(world.home->submit("r", chain(), 1, 0));
-  ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
-  EXPECT_FALSE(world.home->submit("r", chain(), 1, 1));
+  EXPECT_FALSE(world.home->submit("no name", chain(), 1, {.failed = 1}));
+  EXPECT_FALSE(world.home->submit("r", chain(), kPriorityClasses, {}));
+  EXPECT_FALSE(world.home->submit("r", chain(), 1, {.failed = 0}));
+  ASSERT_TRUE(world.home->submit("r", chain(), 1, {.failed = 1}));
+  EXPECT_FALSE(world.home->submit("r", chain(), 1, {.failed = 1}));
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ class HomeWorld : public HomeListener {
   /// Puts an image into an arena of the client, and submits it.
   ApplicationResponse submit_image(ClientId client, std::string_view name,
                                    std::span<const std::byte> image, std::uint32_t priority = 1,
-                                   std::uint32_t attempts = 3) {
+                                   const RunAttempts& attempts = {}) {
     const auto arena = store->allocate_arena(static_cast<std::uint32_t>(client), image.size() + 64);
     if (arena.status != Status::ok) return {.status = arena.status};
     std::copy(image.begin(), image.end(), store->memory().begin() + arena.place.address);

@@ -167,7 +167,7 @@ TEST(RunRecovery, EachState) {
     SCOPED_TRACE(wanted.name);
     HomeWorld world({.slice = 1});
     const Graph graph = graph_of(wanted);
-    ASSERT_TRUE(world.home->submit("r", graph_of(wanted), 1, 1));
+    ASSERT_TRUE(world.home->submit("r", graph_of(wanted), 1, {.failed = 1}));
     ASSERT_EQ(world.join(kLost).status, Status::ok);
     ASSERT_EQ(world.join(kAlive).status, Status::ok);
     world.turn();
@@ -199,7 +199,7 @@ TEST(RunRecovery, WaitsForALivingWorker) {
     HomeWorld world({});
     const auto graph =
         simple_builder({"a", "b", "c"}, {{"a", "c"}, {"b", "c"}}).build(digest_registry());
-    ASSERT_TRUE(world.home->submit("r", *graph, 1, 1));
+    ASSERT_TRUE(world.home->submit("r", *graph, 1, {.lost = kAttemptsMax}));
     ASSERT_EQ(world.join(kLost).status, Status::ok);
     ASSERT_EQ(world.join(kAlive).status, Status::ok);
     world.turn();
@@ -231,7 +231,8 @@ TEST(RunRecovery, WaitsAgainForATimeToPass) {
   GraphBuilder builder = simple_builder({"a", "b", "c"}, {{"a", "c"}});
   builder.add_edge("a", "b", {.set = kData | kNotBefore, .not_before_ns = kWaitNs});
   HomeWorld world({});
-  ASSERT_TRUE(world.home->submit("r", *builder.build(digest_registry()), 1, 1));
+  ASSERT_TRUE(
+      world.home->submit("r", *builder.build(digest_registry()), 1, {.lost = kAttemptsMax}));
   ASSERT_EQ(world.join(kLost).status, Status::ok);
   world.turn();
   (void)world.take_all();
@@ -250,8 +251,9 @@ TEST(RunRecovery, WaitsAgainForATimeToPass) {
 // DG-36: one that leaves by itself is like one that is lost.
 TEST(RunRecovery, AWorkerThatLeaves) {
   HomeWorld world({});
-  ASSERT_TRUE(world.home->submit(
-      "r", *simple_builder({"a", "b"}, {{"a", "b"}}).build(digest_registry()), 1, 1));
+  ASSERT_TRUE(world.home->submit("r",
+                                 *simple_builder({"a", "b"}, {{"a", "b"}}).build(digest_registry()),
+                                 1, {.lost = kAttemptsMax}));
   ASSERT_EQ(world.join(kLost).status, Status::ok);
   world.turn();
   (void)world.take_all();
@@ -445,7 +447,8 @@ TEST(RunRecovery, WorkersLostAtAnyMoment) {
     ASSERT_TRUE(graph);
     const std::uint32_t slice = rng.between32(1, 40);
     HomeWorld world({.slice = slice});
-    ASSERT_TRUE(world.home->submit("r", *build(plan, digest_registry()), 1, 1));
+    ASSERT_TRUE(
+        world.home->submit("r", *build(plan, digest_registry()), 1, {.lost = kAttemptsMax}));
     while (world.run_named("r").phase != RunPhase::running) {
       world.turn(1);
     }
@@ -481,7 +484,7 @@ TEST(RunRecovery, ScribbledWords) {
       keys.push_back("r/" + std::string(graph->key(node)));
     }
     HomeWorld world({});
-    ASSERT_TRUE(world.home->submit("r", *graph, 1, 1));
+    ASSERT_TRUE(world.home->submit("r", *graph, 1, {.lost = kAttemptsMax}));
     ASSERT_EQ(world.join(kAlive).status, Status::ok);
     world.turn();
     for (int k = 0; k < 400; ++k) {

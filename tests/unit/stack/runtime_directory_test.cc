@@ -2,10 +2,13 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/runtime_directory.h"
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "stack/segment/reader/runtime_path.h"
 #include "stack/unix_socket.h"
 #include "tests/support/child_process.h"
 
@@ -71,9 +75,43 @@ TEST_F(RuntimeDirectory, RefusesOneThatAnotherOwns) {
   EXPECT_THAT(runtime_directory().error().message, HasSubstr("this user alone"));
 }
 
-TEST_F(RuntimeDirectory, SaysWhenItCannotBeMade) {
-  setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
-  EXPECT_THAT(runtime_directory().error().message, HasSubstr("/nonexistent/rockhopper"));
+/// Where it is, if the variable leads nowhere.
+std::string fallback() {
+  const std::string user = std::to_string(getuid());
+  const std::string session = "/run/user/" + user;
+  return is_own_directory(session.c_str()) ? session + "/rockhopper" : "/tmp/rockhopper-" + user;
+}
+
+std::pair<RuntimePlace, std::string> chosen() {
+  char path[PATH_MAX];
+  const RuntimePlace place = write_runtime_path(path, sizeof path);
+  return {place, path};
+}
+
+// su, cron and containers leave a variable that names nothing, sudo -E another user's.
+TEST_F(RuntimeDirectory, IsElsewhereIfTheVariableLeadsNowhere) {
+  EXPECT_EQ(chosen(), (std::pair{RuntimePlace::given, base_.path() + "/rockhopper"}));
+  for (const char* nothing : {"/nonexistent", "/etc/passwd/x"}) {
+    setenv("XDG_RUNTIME_DIR", nothing, 1);
+    EXPECT_EQ(chosen(), (std::pair{RuntimePlace::missing, fallback()})) << nothing;
+  }
+  setenv("XDG_RUNTIME_DIR", "/etc/passwd", 1);
+  EXPECT_EQ(chosen(), (std::pair{RuntimePlace::foreign, fallback()}));
+  unsetenv("XDG_RUNTIME_DIR");
+  EXPECT_EQ(chosen(), (std::pair{RuntimePlace::default_, fallback()}));
+  setenv("XDG_RUNTIME_DIR", "", 1);
+  EXPECT_EQ(chosen(), (std::pair{RuntimePlace::default_, fallback()}));
+  if (geteuid() != 0) return;
+  setenv("XDG_RUNTIME_DIR", base_.path().c_str(), 1);
+  ASSERT_EQ(chown(base_.path().c_str(), 65534, 65534), 0);
+  EXPECT_EQ(chosen(), (std::pair{RuntimePlace::foreign, fallback()}));
+  ASSERT_EQ(chown(base_.path().c_str(), 0, 0), 0);
+}
+
+TEST_F(RuntimeDirectory, APathThatIsTooLongIsNone) {
+  char path[8];
+  (void)write_runtime_path(path, sizeof path);
+  EXPECT_STREQ(path, "");
 }
 
 TEST(RemoveDeadSocket, RemovesOnlySocketsWithoutListener) {

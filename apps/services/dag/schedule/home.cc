@@ -91,7 +91,7 @@ ApplicationResponse Home::find_slot(std::string_view name) {
 }
 
 Run& Home::add(std::uint32_t slot, std::string_view name, std::uint32_t priority,
-               std::uint32_t attempts) {
+               const RunAttempts& attempts) {
   counters_.runs_submitted.add();
   next_turn_ns_ = 0;
   auto run = std::make_unique<Run>(Run::Site{.store = store_,
@@ -120,12 +120,12 @@ void Home::decide(RunId run, Expected<Graph> graph) {
 }
 
 Expected<RunId> Home::submit(std::string_view name, Graph graph, std::uint32_t priority,
-                             std::uint32_t attempts) {
+                             const RunAttempts& attempts) {
   if (!is_run_name(name)) {
     return fail(ErrorCode::invalid_argument,
                 "a run's name has 1 to {} letters, digits and any of . _ -", kRunNameMax);
   }
-  if (priority >= kPriorityClasses || attempts == 0 || attempts > kAttemptsMax) {
+  if (priority >= kPriorityClasses || !attempts.is_valid()) {
     return fail(ErrorCode::invalid_argument, "priorities are 0 to {}, attempts 1 to {}",
                 kPriorityClasses - 1, kAttemptsMax);
   }
@@ -231,17 +231,17 @@ bool Home::fill_pool() {
   return filled;
 }
 
-void Home::on_worker_gone() {
+void Home::on_worker_gone(std::optional<std::uint32_t> lost) {
   next_turn_ns_ = 0;
   for (const Held& held : runs_) {
-    if (held.run != nullptr) held.run->on_worker_gone();
+    if (held.run != nullptr) held.run->on_worker_gone(lost);
   }
 }
 
 void Home::on_client_gone(ClientId client, std::uint64_t /*now_ns*/) {
   if (!workers_.remove(client)) return;
   counters_.workers_lost.add();
-  on_worker_gone();
+  on_worker_gone(static_cast<std::uint32_t>(client));
 }
 
 // What clients ask.
@@ -328,7 +328,7 @@ ApplicationResponse Home::leave(ClientId client, const ApplicationRequest& reque
   }
   if (!workers_.leave(client)) return refuse(counters_.refused_not_joined, Status::not_found);
   counters_.leaves.add();
-  on_worker_gone();
+  on_worker_gone(std::nullopt);
   return {.status = Status::ok};
 }
 

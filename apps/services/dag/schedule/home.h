@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,7 +48,8 @@ class HomeListener {
 /// the scheduling itself: workers claim, release and steal among themselves (DG-39).
 ///
 /// When a worker is lost, the server has fenced it first: nothing of it is executed any more. What
-/// it was running is pending again, with the next attempt. Of what it had done and not released,
+/// it was running is pending again, with the next attempt, unless too many workers were lost that
+/// ran it: then its run fails, as it may be what ends them. Of what it had done and not released,
 /// nobody can tell which successors had been told; so for each of them the dependencies are
 /// reckoned anew from the states of its predecessors, exactly, because all atomics are executed by
 /// the thread that reckons. A predecessor that a living worker has done and not yet released is
@@ -72,7 +74,7 @@ class Home final : public ServerApplication {
   /// As a client's submit; the graph has been checked. Fails if there is no slot, the name is taken
   /// or not good, or a number is out of range.
   [[nodiscard]] Expected<RunId> submit(std::string_view name, Graph graph, std::uint32_t priority,
-                                       std::uint32_t attempts);
+                                       const RunAttempts& attempts);
 
   /// One turn. True if there was something to do.
   bool progress(std::uint64_t now_ns);
@@ -119,7 +121,7 @@ class Home final : public ServerApplication {
   /// A slot for a run with that name; `exists` or `exhausted`.
   [[nodiscard]] ApplicationResponse find_slot(std::string_view name);
   Run& add(std::uint32_t slot, std::string_view name, std::uint32_t priority,
-           std::uint32_t attempts);
+           const RunAttempts& attempts);
   [[nodiscard]] bool name_is_resting(std::string_view name) const;
 
   // What clients ask.
@@ -131,7 +133,7 @@ class Home final : public ServerApplication {
   [[nodiscard]] ApplicationResponse node_failed(ClientId client, const ApplicationRequest& request);
   [[nodiscard]] Run* find(const ApplicationRequest& request);
 
-  void on_worker_gone();
+  void on_worker_gone(std::optional<std::uint32_t> lost);
   void hand_out(Held& held);
   void tell(Held& held);
   bool fill_pool();

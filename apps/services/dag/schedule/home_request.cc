@@ -29,7 +29,8 @@ std::array<std::byte, SubmitRequest::kSize> emit(const SubmitRequest& request) {
   writer.put(request.image_bytes);
   writer.put(request.incarnation);
   writer.put(request.priority);
-  writer.put(request.attempts);
+  writer.put(request.attempts.failed);
+  writer.put(request.attempts.lost);
   return bytes;
 }
 
@@ -40,11 +41,9 @@ std::optional<SubmitRequest> parse_submit(std::span<const std::byte> bytes) {
   request.image_bytes = reader.take<std::uint64_t>();
   request.incarnation = reader.take<std::uint64_t>();
   request.priority = reader.take<std::uint32_t>();
-  request.attempts = reader.take<std::uint32_t>();
-  if (request.priority >= kPriorityClasses || request.attempts == 0 ||
-      request.attempts > kAttemptsMax) {
-    return std::nullopt;
-  }
+  request.attempts.failed = reader.take<std::uint32_t>();
+  request.attempts.lost = reader.take<std::uint32_t>();
+  if (request.priority >= kPriorityClasses || !request.attempts.is_valid()) return std::nullopt;
   return request;
 }
 

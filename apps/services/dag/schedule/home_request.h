@@ -37,13 +37,21 @@ inline constexpr std::uint32_t kAttemptsMax = 1000;
 inline constexpr std::uint32_t kDequeEntriesMin = 16;
 inline constexpr std::uint32_t kDequeEntriesMax = 65536;
 
+/// How often each node of a run may come to nothing before the run fails; 1 to kAttemptsMax each.
+struct RunAttempts {
+  std::uint32_t failed = 3;  ///< its task has failed
+  std::uint32_t lost = 3;    ///< its worker was lost, and may have been so because of it
+  [[nodiscard]] constexpr bool is_valid() const {
+    return failed > 0 && failed <= kAttemptsMax && lost > 0 && lost <= kAttemptsMax;
+  }
+};
+
 struct SubmitRequest {
   std::uint64_t image_bytes = 0;
   std::uint64_t incarnation = 0;  ///< of the arena
   std::uint32_t priority = 1;     ///< class, below kPriorityClasses
-  std::uint32_t attempts =
-      3;  ///< of each node, those of lost workers not counted; 1 to kAttemptsMax
-  static constexpr std::size_t kSize = 24;
+  RunAttempts attempts;
+  static constexpr std::size_t kSize = 28;
 };
 
 struct JoinRequest {

@@ -222,14 +222,27 @@ std::uint32_t Run::label_of(NodeIndex node) const {
 
 // While it runs.
 
-void Run::begin_scan() {
+void Run::begin_scan(std::optional<std::uint32_t> lost) {
   // All that are ready will be found again.
   ready_ = {};
-  recovery_->begin();
+  recovery_->begin(lost);
 }
 
-void Run::on_worker_gone() {
-  if (stage_ == Stage::running) begin_scan();
+void Run::on_worker_gone(std::optional<std::uint32_t> lost) {
+  if (stage_ == Stage::running) begin_scan(lost);
+}
+
+/// Counts nodes whose worker was lost. True if that has ended the run.
+bool Run::has_failed(const std::vector<NodeIndex>& lost) {
+  for (const NodeIndex node : lost) {
+    const std::uint32_t times = ++losses_[node];
+    if (times < init_.attempts.lost) continue;
+    end_with(RunPhase::failed, fmt::format("node {}: {} {} lost while running it",
+                                           key_text(records_->graph().key(node)), times,
+                                           times == 1 ? "worker was" : "workers were"));
+    return true;
+  }
+  return false;
 }
 
 /// A state that a node may have which is not at its end.
@@ -261,12 +274,13 @@ bool Run::look(std::uint64_t now_ns) {
   if (found.put_back > 0) {
     lost_ += found.put_back;
     show();
+    if (has_failed(found.lost)) return true;
   }
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{passed_} + site_.slice, nodes_);
   while (passed_ < end) {
     const NodeState state = records_->words().state(passed_);
     if (state.phase != NodePhase::released) {
-      if (!recovery_->is_looking() && !is_plausible(passed_, state)) begin_scan();
+      if (!recovery_->is_looking() && !is_plausible(passed_, state)) begin_scan(std::nullopt);
       break;
     }
     ++passed_;
@@ -292,7 +306,7 @@ Status Run::on_node_failed(std::uint32_t worker, NodeIndex node, std::uint32_t a
     return Status::ok;
   }
   records_->words().set_state(node, next_attempt(state));
-  if (++failures_[node] >= init_.attempts) {
+  if (++failures_[node] >= init_.attempts.failed) {
     end_with(RunPhase::failed,
              fmt::format("node {}: {}", key_text(records_->graph().key(node)), text));
     return Status::ok;

@@ -17,6 +17,7 @@
 #include "apps/services/dag/graph/graph.h"
 #include "apps/services/dag/schedule/board_writer.h"
 #include "apps/services/dag/schedule/home_counters.h"
+#include "apps/services/dag/schedule/home_request.h"
 #include "apps/services/dag/schedule/node_state.h"
 #include "apps/services/dag/schedule/run_records.h"
 #include "apps/services/dag/schedule/run_recovery.h"
@@ -43,7 +44,7 @@ class Run {
     std::uint32_t slot = 0;
     std::string_view name;       ///< good (is_run_name)
     std::uint32_t priority = 0;  ///< class
-    std::uint32_t attempts = 1;
+    RunAttempts attempts;
   };
   /// Waits for decide(). It is on the board when the constructor returns.
   Run(const Site& site, const Init& init);
@@ -77,8 +78,9 @@ class Run {
   /// A worker could not run the node. Invalid: that worker does not run this attempt of it.
   [[nodiscard]] Status on_node_failed(std::uint32_t worker, NodeIndex node, std::uint32_t attempt,
                                       std::string_view text);
-  /// A worker is gone.
-  void on_worker_gone();
+  /// A worker is gone. `lost`: its number, if it did not leave by itself: what it was running may
+  /// be why, so a node that is lost too often ends the run.
+  void on_worker_gone(std::optional<std::uint32_t> lost);
 
   /// The most urgent node for the pool. It stays the first one until pop_ready().
   [[nodiscard]] std::optional<DequeEntry> first_ready();
@@ -111,7 +113,8 @@ class Run {
   // While it runs, and how it ends.
   bool look(std::uint64_t now_ns);
   [[nodiscard]] bool is_plausible(NodeIndex node, const NodeState& state) const;
-  void begin_scan();
+  void begin_scan(std::optional<std::uint32_t> lost);
+  [[nodiscard]] bool has_failed(const std::vector<NodeIndex>& lost);
   void end_with(RunPhase outcome, std::string_view text);
   bool settle();
   [[nodiscard]] bool settle(NodeIndex node);
@@ -137,6 +140,7 @@ class Run {
   NodeIndex swept_ = 0;   ///< of an ending run: nodes of which none is pending any more
   NodeIndex passed_ = 0;  ///< nodes that are at their end, from the first one on
   std::map<NodeIndex, std::uint32_t> failures_;
+  std::map<NodeIndex, std::uint32_t> losses_;
   /// What the quarantine has to have released before all memory has rested.
   std::uint64_t rested_at_ = 0;
 

@@ -21,8 +21,9 @@ RunRecovery::RunRecovery(const Graph& graph, const NodeWords& words, const Worke
       counters_(counters),
       next_node_(graph.size()) {}
 
-void RunRecovery::begin() {
+void RunRecovery::begin(std::optional<std::uint32_t> lost) {
   counters_.scans.add();
+  if (lost) lost_workers_.insert(*lost);
   next_node_ = 0;
 }
 
@@ -35,6 +36,7 @@ bool RunRecovery::progress(std::uint64_t now_ns, std::uint32_t slice, Found& fou
   }
   // Before all orphans are known there would only be more to wait for.
   if (is_looking()) return true;
+  lost_workers_.clear();
   return reckon_all(now_ns, slice, found) || looked;
 }
 
@@ -65,6 +67,7 @@ void RunRecovery::put_back(NodeIndex node, const NodeState& state, std::uint64_t
                            Found& found) {
   words_.set_state(node, next_attempt(state));
   ++found.put_back;
+  if (lost_workers_.contains(state.owner)) found.lost.push_back(node);
   counters_.nodes_put_back.add();
   if (words_.dependencies(node) == 0) {
     found.ready.push_back(node);

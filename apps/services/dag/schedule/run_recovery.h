@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "apps/services/dag/graph/graph.h"
@@ -36,11 +38,12 @@ class RunRecovery {
   struct Found {
     std::vector<NodeIndex> ready;  ///< to be put into the pool, some of them once more perhaps
     std::uint64_t put_back = 0;    ///< nodes
+    std::vector<NodeIndex> lost;   ///< those of them that were lost with their worker
     std::uint64_t released = 0;    ///< nodes
   };
   /// A worker has gone, or a state was found that nobody may have written. What is ready will be
-  /// found again.
-  void begin();
+  /// found again. `lost`: the worker's number, if it did not leave by itself.
+  void begin(std::optional<std::uint32_t> lost);
   [[nodiscard]] bool is_looking() const { return next_node_ < graph_.size(); }
   [[nodiscard]] bool is_orphan(NodeIndex node) const { return orphans_.contains(node); }
   /// One turn, that looks at about `slice` nodes and adds to `found`. True if there was something
@@ -70,7 +73,8 @@ class RunRecovery {
   NodeWords words_;
   const WorkerTable& workers_;
   HomeCounters& counters_;
-  NodeIndex next_node_;  ///< to be looked at; none: the graph's size
+  NodeIndex next_node_;                   ///< to be looked at; none: the graph's size
+  std::set<std::uint32_t> lost_workers_;  ///< until the look at each node is over
   std::map<NodeIndex, Orphan> orphans_;
   /// Nodes whose dependencies have to be reckoned, and when they can be at the earliest.
   std::map<NodeIndex, std::uint64_t> unreckoned_;

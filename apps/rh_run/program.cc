@@ -28,7 +28,7 @@ constexpr int kExitNotFound = 127;
 
 constexpr char kFooter[] =
     "EXAMPLES\n"
-    "  rh-run ibv_devinfo                one device, rh0, of all processes of this user\n"
+    "  rh-run ibv_devinfo                one device, rh0, of all this user runs\n"
     "  rh-run ib_write_bw                on one terminal\n"
     "  rh-run ib_write_bw localhost      on another\n"
     "  rh-run --uplink udp ib_write_bw -x 0 HOST    to a host where the same waits\n"

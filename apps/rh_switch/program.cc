@@ -22,7 +22,7 @@ const ProgramText kText{
     "rh-switch",
     "A learning Ethernet switch between DPDK ports, with faults, captures and counters at each "
     "port. It runs until SIGINT or SIGTERM.",
-    "  rh-switch --memif 3               three programs of this machine in one network:\n"
+    "  rh-switch --memif 3               three programs of this machine in a network:\n"
     "                                    it prints with which options to start them\n"
     "  rh-switch --memif 2 --faults loss=1%,reorder=5%:2ms --pcap run.pcapng\n"
     "  rh-switch --memif 2 --faults 0:tx.rate=1Gbit --faults 1:delay=10ms\n"

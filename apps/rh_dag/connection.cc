@@ -43,7 +43,8 @@ Expected<std::unique_ptr<Connection>> Connection::create(const ConnectOptions& o
 }
 
 Expected<void> Connection::connect(dag::Placement placement) {
-  for (std::uint16_t server = 0; server < ways_.size(); ++server) {
+  const auto servers = static_cast<std::uint16_t>(ways_.size());
+  for (std::uint16_t server = 0; server < servers; ++server) {
     if (auto connected = connect(server, placement); !connected) {
       const ServerAddress& address = options_.servers[server];
       return fail(connected.error().code, "{}:{}: {}", address.host, address.port,

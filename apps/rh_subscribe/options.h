@@ -18,21 +18,21 @@ namespace rockhopper::apps::subscribe {
 
 struct Options {
   std::string host;
-  std::uint16_t port = publish::kDefaultPort;
   std::string name;                 ///< who we are; empty: nobody in particular
   std::string secret;               ///< of that name
   std::vector<std::string> stores;  ///< empty: all that are shown
-  bool list = false;                ///< show which stores there are, and end
   publisher::ReaderConfig reader{};
   double poll_min_us = 0;     ///< of the reader, as given
   double poll_max_us = 1000;  ///< likewise
-  bool no_multicast = false;  ///< READ all, though the publisher sends copies to a group
   std::uint64_t count = 0;    ///< messages to end after; 0: no number
-  bool strict = false;        ///< fail if anything is lost
-  Format format = Format::lines;
-  std::string output = "-";    ///< a folder; empty: standard output
-  std::uint16_t path_mtu = 0;  ///< 0: the publisher's
+  std::string output = "-";   ///< a folder; empty: standard output
   unsigned ack_timeout = 14;
+  std::uint16_t port = publish::kDefaultPort;
+  std::uint16_t path_mtu = 0;  ///< 0: the publisher's
+  Format format = Format::lines;
+  bool list = false;          ///< show which stores there are, and end
+  bool no_multicast = false;  ///< READ all, though the publisher sends copies to a group
+  bool strict = false;        ///< fail if anything is lost
   bool json = false;
   EndpointOptions endpoint;
 };

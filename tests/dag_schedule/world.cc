@@ -352,14 +352,14 @@ std::map<std::string, unsigned> ScheduleWorld::commits(const std::string& name) 
   return all;
 }
 
-void ScheduleWorld::kill(unsigned index) {
-  WorkerNode& node = *workers_.at(index);
+void ScheduleWorld::kill(unsigned worker) {
+  WorkerNode& node = *workers_.at(worker);
   node.killed = true;
   node.link.cut(true);
 }
 
-void ScheduleWorld::pause(unsigned index, bool paused) {
-  WorkerNode& node = *workers_.at(index);
+void ScheduleWorld::pause(unsigned worker, bool paused) {
+  WorkerNode& node = *workers_.at(worker);
   node.paused = paused;
   node.link.cut(paused);
   if (!paused) node.wake();

@@ -6,6 +6,7 @@ import ipaddress
 import struct
 import zlib
 from dataclasses import dataclass, field
+from typing import Iterable
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0A
@@ -214,6 +215,14 @@ def pcap(
         kept = data[:snaplen]
         parts.append(struct.pack(order + "IIII", seconds, rest // tick, len(kept), len(data)))
         parts.append(kept)
+    return b"".join(parts)
+
+
+def frames(raw: Iterable[bytes], linktype: int = 1) -> bytes:
+    """A pcap file of frames that are bytes already, a microsecond apart."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, linktype)]
+    for number, data in enumerate(raw):
+        parts.append(struct.pack("<IIII", 1_700_000_000, number, len(data), len(data)) + data)
     return b"".join(parts)
 
 

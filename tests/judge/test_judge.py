@@ -3,6 +3,7 @@
 """Tests of the checker: clean captures pass, and each kind of damage is found by its rule."""
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -399,6 +400,91 @@ class Files(JudgeCase):
         packets[4].payload = b"\1" + packets[4].payload[1:]
         packets[4].icrc = 1
         self.assertIn("icrc", self.rules(packets))
+
+    def test_what_is_put_around_mirrored_traffic(self):
+        """What overlays and mirrors put around it leaves the packet to be judged."""
+        outer = bytes.fromhex("02000000000a02000000000b")
+
+        def ipv4(upper, payload):
+            head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 7, 0, 64, upper, 0,
+                               b"\x0a\x00\x00\x01", b"\x0a\x00\x00\x02")
+            return outer + b"\x08\x00" + head + payload
+
+        def udp(port, payload):
+            return ipv4(17, struct.pack(">HHHH", 50000, port, 8 + len(payload), 0) + payload)
+
+        wrappings = {
+            "vxlan": lambda frame: udp(4789, b"\x08\0\0\0\0\0\x2a\0" + frame),
+            "geneve": lambda frame: udp(6081, b"\x01\0\x65\x58\0\0\x2a\0" + bytes(4) + frame),
+            "gre": lambda frame: ipv4(47, b"\0\0\x08\0" + frame[14:]),
+            "gre with a key": lambda frame: ipv4(47, b"\x20\0\x65\x58\0\0\0\x2a" + frame),
+            "erspan 1": lambda frame: ipv4(47, b"\0\0\x88\xbe" + frame),
+            "erspan 2": lambda frame: ipv4(47, b"\x10\0\x88\xbe\0\0\0\1" + bytes(8) + frame),
+            "erspan 3": lambda frame: ipv4(47, b"\x10\0\x22\xeb\0\0\0\1" + b"\x20" + bytes(11) +
+                                           frame),
+            "erspan 3 with more": lambda frame: ipv4(
+                47, b"\x10\0\x22\xeb\0\0\0\1" + b"\x20" + bytes(10) + b"\1" + bytes(8) + frame),
+            "ip in ip": lambda frame: ipv4(4, frame[14:]),
+            "mpls": lambda frame: outer + b"\x88\x47" + b"\0\1\0\x40" + b"\0\2\1\x40" + frame[14:],
+            "pseudowire": lambda frame: outer + b"\x88\x47" + b"\0\2\1\x40" + bytes(4) + frame,
+            "vlan stack": lambda frame: frame[:12] + b"\x88\xa8\0\x07\x81\0\0\x08" + frame[12:],
+            "vxlan in vxlan": lambda frame: udp(
+                4789, bytes(8) + udp(4789, bytes(8) + frame)),
+        }
+        packets = scenarios.basic()
+        broken = scenarios.basic()
+        broken[4].icrc = 1
+        for name, wrap in wrappings.items():
+            with self.subTest(name=name):
+                status, answer = self.judge(self.write(p.frames(wrap(packet.to_bytes()) for packet in packets)))
+                self.assertEqual((status, answer["judged_packets"]), (0, len(packets)))
+                status, answer = self.judge(self.write(p.frames(wrap(packet.to_bytes()) for packet in broken)))
+                self.assertEqual(answer["violations_by_rule"]["icrc"], 1)
+        endless = packets[0].to_bytes()
+        for _ in range(20):
+            endless = udp(4789, bytes(8) + endless)
+        self.assertEqual(self.judge(self.write(p.frames([endless])))[0], 2)
+
+    def test_another_port(self):
+        frames = [bytearray(packet.to_bytes()) for packet in scenarios.basic()]
+        for frame in frames:
+            self.assertEqual(frame[36:38], (4791).to_bytes(2, "big"))
+            frame[36:38] = (1021).to_bytes(2, "big")
+        path = self.write(p.frames(frames))
+        self.assertIn(f"{len(frames)} x UDP port 1021 (--port 1021 if", self.refused(path))
+        # The port is under the ICRC: that it is wrong shows that the packets are judged.
+        status, answer = self.judge(path, "--port", "1021")
+        self.assertEqual((status, answer["violations_by_rule"]), (1, {"icrc": len(frames)}))
+        for bad in ("0", "65536", "x"):
+            with self.assertRaises(SystemExit):
+                self.judge(path, "--port", bad)
+
+    def refused(self, path, *options):
+        """What the checker says of a file that it cannot judge."""
+        status, answer = self.judge(path, *options)
+        self.assertEqual(status, 2)
+        return answer["error"]
+
+    def test_what_there_was_instead(self):
+        for frame, said in ((b"\xff" * 12 + b"\x08\x06" + bytes(46), "2 x ARP"),
+                            (b"\xff" * 12 + b"\x89\x15" + bytes(46), "2 x RoCEv1"),
+                            (b"\xff" * 12 + b"\x12\x34" + bytes(46), "2 x ethertype 0x1234")):
+            self.assertIn(f"no RoCEv2 packet in it, but {said}",
+                          self.refused(self.write(p.frames([frame, frame]))))
+        self.assertIn("2 x link type 197 (ERF)",
+                      self.refused(self.write(p.frames([bytes(60), bytes(60)], linktype=197))))
+
+    def test_compressed(self):
+        data = p.pcap(scenarios.basic())
+        packed = gzip.compress(data)
+        self.assertEqual(self.judge(self.write(packed))[0], 0)
+        two = gzip.compress(data[:100]) + gzip.compress(data[100:])
+        self.assertEqual(self.judge(self.write(two))[0], 0)
+        status, answer = self.judge(self.write(packed[:-30]))
+        self.assertEqual((status, answer["truncated"]), (0, True))
+        damaged = bytearray(packed)
+        damaged[30] ^= 0xff
+        self.assertEqual(self.judge(self.write(bytes(damaged)))[0], 2)
 
     def test_other_traffic_is_passed_over(self):
         data = p.pcap(scenarios.basic())

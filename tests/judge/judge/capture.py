@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Reads pcap and pcapng files, also those cut short because their writer was killed."""
+"""Reads pcap and pcapng files, compressed by gzip or not, also those cut short because their writer
+was killed."""
 
 import mmap
 import os
 import struct
+import zlib
 from typing import Iterator, NamedTuple
 
 LINKTYPE_ETHERNET = 1
@@ -15,6 +17,7 @@ LINKTYPE_IPV6 = 229
 LINKTYPE_LINUX_SLL2 = 276
 
 _NS = 10**9
+_GZIP_MAGIC = b"\x1f\x8b"
 _PCAP_MAGICS = {  # first four bytes -> (byte order, nanoseconds of one tick)
     b"\xa1\xb2\xc3\xd4": (">", 1000),
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
@@ -140,8 +143,23 @@ def _load(path: str):
     """The file's bytes; mapped where possible, so that large captures cost no memory."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size and file.seekable():
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return file.read()
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return _unpacked(mapped) if mapped[:2] == _GZIP_MAGIC else mapped
+        data = file.read()
+        return _unpacked(data) if data[:2] == _GZIP_MAGIC else data
+
+
+def _unpacked(data) -> bytes:
+    """What is compressed in it, as far as it goes: its writer may have been killed."""
+    whole, rest = [], bytes(data)
+    while rest[:2] == _GZIP_MAGIC:
+        member = zlib.decompressobj(31)
+        try:
+            whole.append(member.decompress(rest))
+        except zlib.error as error:
+            raise CaptureError(f"the compressed bytes are damaged: {error}") from error
+        rest = member.unused_data
+    return b"".join(whole)
 
 
 def _section_order(data: bytes, position: int) -> str:

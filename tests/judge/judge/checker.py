@@ -5,7 +5,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from . import survey
+from . import layers, survey
 from .capture import Capture, CaptureError
 from .channel import Channel
 from .dynamic import SERVICES, DynamicConnections
@@ -35,7 +35,8 @@ def check(path: str, options: Options) -> Verdict:
     capture = Capture(path)
     overview = survey.run(capture, options, report)
     if overview.roce == 0:
-        raise CaptureError("no RoCEv2 packet in it")
+        instead = layers.summary(capture, options.ports)
+        raise CaptureError("no RoCEv2 packet in it" + (f", but {instead}" if instead else ""))
     if overview.headers_cut:
         raise CaptureError(
             f"the snap length cut the headers of {overview.headers_cut} packets: use 128 or more"
@@ -54,7 +55,7 @@ def check(path: str, options: Options) -> Verdict:
     for record in capture:
         if not overview.usable[record.number]:
             continue
-        frame = parse(record, opcodes)
+        frame = parse(record, opcodes, options.ports)
         frame.sent, frame.receiver_sent = sent[frame.src], sent[frame.dst]
         sent[frame.src] += 1
         if frame.info.service in SERVICES:

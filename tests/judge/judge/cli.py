@@ -9,6 +9,7 @@ import sys
 
 from .capture import CaptureError
 from .checker import Verdict, check
+from .layers import STANDARD_PORTS
 from .options import LOSSY, Options
 from .rules import RULES
 from .usage import Parser
@@ -19,6 +20,13 @@ _MTUS = (256, 512, 1024, 2048, 4096)
 
 def _number(text: str) -> int:
     return int(text, 0)
+
+
+def _port(text: str) -> int:
+    port = int(text, 0)
+    if not 1 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text}: ports are 1 to 65535")
+    return port
 
 
 def _address(text: str) -> bytes:
@@ -50,7 +58,7 @@ _EXIT_STATUS = """\
 def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
     parser = Parser(
         program,
-        "Checks captures of RoCEv2 traffic (pcap, pcapng) of any device against the rules of the "
+        "Checks captures of RoCEv2 traffic (pcap, pcapng, also gzip) of any device against the rules of the "
         "transport.",
         {"EXAMPLES": _EXAMPLES.format(program), "EXIT STATUS": _EXIT_STATUS},
     )
@@ -61,6 +69,8 @@ def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--endpoint", action="append", type=_address, default=[], metavar="IP",
         help="judge only what this address sent; may be repeated (default every sender)")
+    add("--port", action="append", type=_port, default=[], metavar="PORT",
+        help="a UDP port to which RoCEv2 packets go, besides 4791; may be repeated")
     add("--lossy", choices=LOSSY, default="none",
         help="where packets may get lost unseen: near = between the endpoint and the capture "
         "point, far = beyond the capture point (default none)")
@@ -105,6 +115,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         pairs[one], pairs[other] = other, one
     return Options(
         endpoints=frozenset(arguments.endpoint),
+        ports=STANDARD_PORTS | frozenset(arguments.port),
         lossy=arguments.lossy,
         pmtu=arguments.pmtu,
         pkeys=frozenset(arguments.pkey) or frozenset((0xFFFF,)),

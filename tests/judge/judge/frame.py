@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Finds the RoCEv2 packet in a captured frame: link layer, VLAN tags, IP, UDP port 4791, BTH."""
+"""A captured RoCEv2 packet: its headers from IP on, and where its parts lie."""
 
 import ipaddress
 import struct
 
-from . import capture
+from . import capture, layers
 from .opcodes import CARRIED, CARRIED_AT, DC_CONNECT, STANDARD, Opcode, Opcodes
 
-ROCE_PORT = 4791
 BTH_SIZE = 12
 ICRC_SIZE = 4
-_IPV4, _IPV6 = 0x0800, 0x86DD
-_VLAN = (0x8100, 0x88A8, 0x9100)
-_UDP = 17
 _UDP_HEADER = struct.Struct(">HHHH")
 _BTH = struct.Struct(">BBHII")
 
@@ -84,63 +80,26 @@ def address(raw: bytes) -> str:
     return str(ipaddress.ip_address(raw))
 
 
-def parse(record: capture.Record, opcodes: Opcodes = STANDARD) -> Frame | None:
+def parse(
+    record: capture.Record,
+    opcodes: Opcodes = STANDARD,
+    ports: frozenset[int] = layers.STANDARD_PORTS,
+) -> Frame | None:
     """The RoCEv2 packet of a record, or None when it holds something else."""
     data = record.data
-    protocol, l3 = _network_layer(data, record.linktype)
-    if protocol == _IPV4:
-        fixed, version = 20, 4
-    elif protocol == _IPV6:
-        fixed, version = 40, 6
-    else:
+    found = layers.find(data, record.linktype, ports)
+    if isinstance(found, layers.Other):
         return None
-    if len(data) < l3 + fixed + 8 or data[l3] >> 4 != version:
-        return None
-    if version == 4:
-        udp = l3 + (data[l3] & 0x0F) * 4
-        upper, src, dst = data[l3 + 9], data[l3 + 12 : l3 + 16], data[l3 + 16 : l3 + 20]
-        ip_end = l3 + (data[l3 + 2] << 8 | data[l3 + 3])
-        if ((data[l3 + 6] << 8 | data[l3 + 7]) & 0x1FFF) != 0:
-            return None  # not the first fragment: no UDP header here
-    else:
-        udp = l3 + 40
-        upper, src, dst = data[l3 + 6], data[l3 + 8 : l3 + 24], data[l3 + 24 : l3 + 40]
-        ip_end = udp + (data[l3 + 4] << 8 | data[l3 + 5])
-    if upper != _UDP or udp < l3 + fixed or len(data) < udp + 8:
-        return None
-    src_port, dst_port, udp_length, udp_checksum = _UDP_HEADER.unpack_from(data, udp)
-    if dst_port != ROCE_PORT:
-        return None
-
     frame = Frame()
     frame.number, frame.time_ns, frame.data = record.number, record.time_ns, data
     frame.wire_length, frame.direction = record.wire_length, record.direction
     frame.dropped = record.comment.startswith("drop:") if record.comment else False
-    frame.ip_version, frame.l3, frame.src, frame.dst = version, l3, src, dst
-    frame.ip_end, frame.udp, frame.src_port = ip_end, udp, src_port
-    frame.udp_length, frame.udp_checksum = udp_length, udp_checksum
+    frame.ip_version, frame.l3, frame.src, frame.dst, frame.ip_end, frame.udp = found
+    frame.src_port, _, frame.udp_length, frame.udp_checksum = _UDP_HEADER.unpack_from(
+        data, frame.udp
+    )
     _transport(frame, opcodes)
     return frame
-
-
-def _network_layer(data: bytes, linktype: int) -> tuple[int, int]:
-    """Ethertype and offset of the network header; ethertype 0 when there is none."""
-    if linktype == capture.LINKTYPE_ETHERNET:
-        position = 12
-    elif linktype == capture.LINKTYPE_LINUX_SLL:
-        position = 14
-    elif linktype == capture.LINKTYPE_LINUX_SLL2:
-        return (int.from_bytes(data[:2], "big"), 20) if len(data) > 20 else (0, 0)
-    elif linktype in (capture.LINKTYPE_RAW, capture.LINKTYPE_IPV4, capture.LINKTYPE_IPV6):
-        return ({4: _IPV4, 6: _IPV6}.get(data[0] >> 4, 0), 0) if data else (0, 0)
-    else:
-        return 0, 0
-    while len(data) >= position + 2:
-        ethertype = data[position] << 8 | data[position + 1]
-        if ethertype not in _VLAN:
-            return ethertype, position + 2
-        position += 4
-    return 0, 0
 
 
 def _was_cut(frame: Frame) -> bool:

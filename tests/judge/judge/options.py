@@ -5,6 +5,7 @@
 from dataclasses import dataclass, field
 
 from .frame import Arrival, Frame
+from .layers import STANDARD_PORTS
 from .opcodes import Opcodes
 
 LOSSY = ("none", "near", "far", "both")
@@ -15,6 +16,7 @@ class Options:
     """See cli.py for the meaning of each; times in nanoseconds, addresses as raw bytes."""
 
     endpoints: frozenset[bytes] = frozenset()  # judged senders; empty: all
+    ports: frozenset[int] = STANDARD_PORTS  # UDP ports of RoCEv2
     lossy: str = "none"
     pmtu: int | None = None
     pkeys: frozenset[int] = frozenset((0xFFFF,))

@@ -98,7 +98,7 @@ def run(capture: Capture, options: Options, report: Report) -> Survey:
     opcodes = options.opcodes
     for record in capture:
         survey.frames += 1
-        frame = parse(record, opcodes)
+        frame = parse(record, opcodes, options.ports)
         if frame is None:
             usable.append(0)
             continue

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/option_set.h"
 
+#include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -117,22 +119,32 @@ Expected<void> check_command(const CLI::App& app, const std::vector<std::string>
 
 }  // namespace
 
-template <typename Number>
-Option Option::checked_range(Number low, Number high) const {
-  const CLI::Range range(low, high);
-  // What is wrong is told in words of our own: those of CLI11 2.3 and 2.4 are others.
-  const auto problem = [range, low, high](const std::string& value) {
-    return range(value).empty() ? std::string()
-                                : fmt::format("Value {} not in range {} to {}", value, low, high);
+// What is wrong is told in words of our own: those of CLI11 2.3 and 2.4 are others. These checks
+// come before that of the target's type, which would tell what that can hold.
+
+Option Option::whole_range(std::int64_t low, std::int64_t high) const {
+  const auto check = [low, high](std::string& text) {
+    const auto number =
+        whole_number(text, std::min<std::int64_t>(low, 0), static_cast<std::uint64_t>(high));
+    if (!number || std::strtoll(number->c_str(), nullptr, 10) < low) {
+      return fmt::format("Value {} not in range {} to {}", text, low, high);
+    }
+    text = *number;
+    return std::string();
   };
-  option_->check(problem, range.get_description());
+  option_->transform(CLI::Validator(check, CLI::Range(low, high).get_description()));
   return *this;
 }
 
-Option Option::range(double low, double high) const { return checked_range(low, high); }
-
-Option Option::whole_range(std::int64_t low, std::int64_t high) const {
-  return checked_range(low, high);
+Option Option::range(double low, double high) const {
+  const auto check = [low, high](std::string& text) {
+    const double value = std::strtod(text.c_str(), nullptr);
+    return is_finite_number(text) && value >= low && value <= high
+               ? std::string()
+               : fmt::format("Value {} not in range {} to {}", text, low, high);
+  };
+  option_->transform(CLI::Validator(check, CLI::Range(low, high).get_description()));
+  return *this;
 }
 
 Option Option::positive() const {
@@ -149,7 +161,16 @@ Option Option::one_of(std::initializer_list<const char*> values) const {
 }
 
 Option Option::one_of(std::initializer_list<int> values) const {
-  option_->check(CLI::IsMember(std::vector<int>(values)));
+  const CLI::IsMember member(std::vector<int>{values});
+  const auto check = [member](std::string& text) {
+    const auto number = whole_number(text, 0, INT_MAX);
+    if (number && member(*number).empty()) {
+      text = *number;
+      return std::string();
+    }
+    return fmt::format("{} not in {}", text, member.get_description());
+  };
+  option_->transform(CLI::Validator(check, member.get_description()));
   return *this;
 }
 

@@ -79,8 +79,6 @@ class Option {
 
  private:
   [[nodiscard]] Option whole_range(std::int64_t low, std::int64_t high) const;
-  template <typename Number>
-  [[nodiscard]] Option checked_range(Number low, Number high) const;
 
   CLI::Option* option_;
 };

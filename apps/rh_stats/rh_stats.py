@@ -662,6 +662,8 @@ def number(kind, least, most=float('inf')):
             value = kind(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f'{text} is no number') from error
+        if most == float('inf') and value < least:
+            raise argparse.ArgumentTypeError(f'{text} is not above {least - 1}')
         if not least <= value <= most:
             raise argparse.ArgumentTypeError(f'value {text} not in range {least} to {most}')
         return value

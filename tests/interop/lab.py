@@ -274,7 +274,7 @@ class Lab:
         """Violations that the independent checker and tshark find in what we sent; "" if none, and
         then the capture goes. Those of failed tests stay in `folder`."""
         endpoints = [word for address in OUR_ADDRESSES for word in ('--endpoint', address)]
-        found = self._check([CHECKER, *endpoints, '--queued', BURST, *options, self.capture])
+        found = self._check([CHECKER, '--strict', *endpoints, '--queued', BURST, *options, self.capture])
         for piece in self._pieces():
             found += self._check([TSHARK, piece])
         if not found:

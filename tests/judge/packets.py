@@ -218,6 +218,19 @@ def pcap(
     return b"".join(parts)
 
 
+def udp_checksum(packet: Packet) -> int:
+    """That of RFC 768, for a packet of IPv4 whose other fields are right."""
+    frame = packet.to_bytes()
+    l3 = 14 if packet.vlan is None else 18
+    addresses, datagram = frame[l3 + 12 : l3 + 20], frame[l3 + 20 :]
+    datagram = datagram[:6] + bytes(2) + datagram[8:]
+    words = addresses + struct.pack(">HH", 17, len(datagram)) + datagram + bytes(len(datagram) % 2)
+    total = sum(int.from_bytes(words[at : at + 2], "big") for at in range(0, len(words), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF or 0xFFFF
+
+
 def frames(raw: Iterable[bytes], linktype: int = 1) -> bytes:
     """A pcap file of frames that are bytes already, a microsecond apart."""
     parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, linktype)]

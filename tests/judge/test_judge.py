@@ -3,6 +3,7 @@
 """Tests of the checker: clean captures pass, and each kind of damage is found by its rule."""
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import json
@@ -56,8 +57,8 @@ class JudgeCase(unittest.TestCase):
         return status, json.loads(output.getvalue())["files"][0]
 
     def rules(self, packets: list[p.Packet], *options: str) -> set[str]:
-        """The rules that a capture of these packets breaks."""
-        status, answer = self.judge(self.write(p.pcapng(packets)), *options)
+        """The rules that a capture of these packets breaks, traits among them."""
+        status, answer = self.judge(self.write(p.pcapng(packets)), "--strict", *options)
         found = set(answer["violations_by_rule"])
         self.assertEqual(status, 1 if found else 0)
         return found
@@ -125,7 +126,7 @@ class DamagedCaptures(JudgeCase):
                 data[bit // 8] ^= 0x80 >> bit % 8
                 path = os.path.join(self.folder, "bit.pcap")
                 p.save(path, [(time_ns, data)])
-                if self.judge(path)[0] == 0:
+                if self.judge(path, "--strict")[0] == 0:
                     missed.add(bit)
             allowed = {byte * 8 + bit for byte in free for bit in range(8)}
             if first == 54:
@@ -233,6 +234,62 @@ class EveryRule(JudgeCase):
                 self.assertEqual(found, {rule for rule in rules if not RULES[rule].needs_view})
 
 
+class Traits(JudgeCase):
+    """What some devices do otherwise, and no clause forbids, is told once a flow."""
+
+    def device(self):
+        """A dialogue whose requester has vendor's bits in the BTH and low source ports."""
+        packets = scenarios.basic()
+        for packet in packets:
+            if packet.src == packets[0].src:
+                packet.src_port, packet.reserved7 = 0x0123, 0x40
+        return packets
+
+    def test_a_device_of_its_own_kind_breaks_nothing(self):
+        packets = self.device()
+        status, answer = self.judge(self.write(p.pcapng(packets)))
+        self.assertEqual((status, answer["violations_by_rule"]), (0, {}))
+        self.assertEqual(sorted(trait["trait"] for trait in answer["traits"]),
+                         ["bth-reserved", "udp-source-port"])
+        self.assertEqual({trait["source"] for trait in answer["traits"]}, {packets[0].src})
+        self.assertEqual(self.rules(packets), {"bth-reserved", "udp-source-port"})
+        ignored = ("--ignore", "bth-reserved", "--ignore", "udp-source-port")
+        self.assertEqual(self.judge(self.write(p.pcapng(packets)), *ignored)[1]["traits"], [])
+
+    def test_text(self):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            self.assertEqual(cli.main(["--traits", self.write(p.pcapng(self.device()))]), 0)
+        lines = output.getvalue().splitlines()
+        self.assertEqual(sum("trait from frame 1 on: " in line for line in lines), 2)
+        self.assertIn("0 violations, 2 traits", lines[-1])
+        self.assertEqual(sum("source port 0x0123 (below 0xC000), dscp " in line for line in lines), 1)
+
+    def test_flows(self):
+        """One that has an option for everything, and what it says of each direction."""
+        packets = scenarios.basic()
+        for packet in packets:
+            if packet.src == packets[0].src:
+                packet.tos, packet.ttl, packet.mig_req = 26 << 2 | 2, 32, True
+        rows = self.judge(self.write(p.pcapng(packets)), "--traits")[1]["flows"]
+        one, other = (next(row for row in rows if (row["source"] == packets[0].src) == first)
+                      for first in (True, False))
+        self.assertEqual((one["dscp"], one["ttl"], one["mig_req"]), ("26 ECT(0)", "32", "1"))
+        self.assertEqual((other["dscp"], other["ttl"], other["mig_req"]), ("0 not ECT", "64", "0"))
+        self.assertIn(" messages", one["ack_req"])
+        self.assertIn("credits", other)
+        self.assertEqual(self.judge(self.write(p.pcapng(packets)))[1]["flows"], [])
+
+    def test_a_right_udp_checksum(self):
+        """Some compute it; it is under no other rule."""
+        packets = scenarios.basic()
+        for packet in packets:
+            packet.udp_checksum = p.udp_checksum(packet)
+        self.assertEqual(self.rules(packets), set())
+        packets[3].udp_checksum ^= 1
+        self.assertEqual(self.rules(packets), {"udp-checksum"})
+
+
 class Endpoints(JudgeCase):
     """--endpoint and --lossy choose who is judged, and by what."""
 
@@ -316,6 +373,18 @@ class Files(JudgeCase):
             violation = self.judge(self.write(data))[1]["violations"][0]
             self.assertEqual(violation["time_ns"], f"{seconds}.{rest:09d}")
             self.assertEqual(violation["frame"], 1)
+
+    def test_a_wrong_time_stamp_is_not_the_end(self):
+        """Behind it each request would be without an answer for too long."""
+        packets = scenarios.basic()
+        unanswered = next(at for at, packet in enumerate(packets) if packet.src != packets[0].src)
+        packets = packets[:unanswered]
+        self.assertEqual(self.rules(packets), set())
+        strayed = [*packets, dataclasses.replace(packets[-1], time_ns=packets[-1].time_ns + 10**18)]
+        self.assertEqual(self.rules(strayed), set())
+        later = [dataclasses.replace(packets[-1], time_ns=packets[-1].time_ns + after)
+                 for after in (10**12, 10**12 + 1000)]
+        self.assertIn("ack-owed", self.rules([*packets, *later]))
 
     def test_a_file_cut_anywhere_is_read_up_to_there(self):
         packets = scenarios.basic()[:4]

@@ -140,7 +140,7 @@ class ProgramTest(RepeatedTest):
     def checked(self, path, *options):
         """What the checker says of a capture; no violation."""
         done = subprocess.run(
-            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json',
+            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json', '--strict',
              *map(str, options), path],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)

@@ -161,8 +161,8 @@ class Eal(support.ProgramTest):
         process = self.run_program(PINGPONG, '-n', 1, eal=self.eal('--lcores', 'nonsense'))
         self.assert_failed(process, f'^{PINGPONG}: DPDK does not start')
 
-    @unittest.skipUnless(os.getuid() == 0, 'only root can become somebody else')
-    def test_without_root_rights_and_huge_pages(self):
+    def as_nobody(self):
+        """The prefix of a command that runs rh-perf as a user without rights."""
         nobody = pwd.getpwnam('nobody')
         os.chmod(self.lab.folder, 0o711)
         home = self.lab.path('home')
@@ -171,9 +171,28 @@ class Eal(support.ProgramTest):
         for path in (home, home / PERF):
             os.chown(path, nobody.pw_uid, nobody.pw_gid)
         # The build folder need not be open to everybody: the copy is.
-        prefix = ['setpriv', f'--reuid={nobody.pw_uid}', f'--regid={nobody.pw_gid}',
-                  '--clear-groups', '--inh-caps=-all', 'env', f'XDG_RUNTIME_DIR={home}',
-                  'sh', '-c', 'cd "$0" && shift && exec ./rh-perf "$@"', home]
+        return ['setpriv', f'--reuid={nobody.pw_uid}', f'--regid={nobody.pw_gid}',
+                '--clear-groups', '--inh-caps=-all', 'env', f'XDG_RUNTIME_DIR={home}',
+                'sh', '-c', 'cd "$0" && shift && exec ./rh-perf "$@"', home]
+
+    @unittest.skipUnless(os.getuid() == 0, 'only root can become somebody else')
+    def test_rights_that_are_missing_are_named_at_once(self):
+        prefix = self.as_nobody()
+        theirs = self.lab.path('theirs')
+        theirs.mkdir(mode=0o700)
+        socket = theirs / 'memif.sock'
+        for arguments, said in (
+                (('--memif-socket', socket), f'memif socket {socket}: no permission'),
+                (('--memif-socket', socket, 'localhost'), f'memif socket {socket}: no permission'),
+                (('-d', 'net_af_packet0,iface=lo', '--ip', '10.9.0.1/24'), 'CAP_NET_RAW')):
+            with self.subTest(arguments=arguments):
+                process = self.run_program(PERF, *arguments, prefix=prefix)
+                self.assert_failed(process, said)
+                self.assertEqual(len(process.messages().splitlines()), 1, process.messages())
+
+    @unittest.skipUnless(os.getuid() == 0, 'only root can become somebody else')
+    def test_without_root_rights_and_huge_pages(self):
+        prefix = self.as_nobody()
         server, port = self.start_server(PERF, prefix=prefix)
         client = self.start(PERF, '-p', port, '--op', 'all', '-n', 200, 'localhost', prefix=prefix)
         for process in (client, server):

@@ -66,12 +66,48 @@ def all_options():
     return [line for program in NAMES for line in options_of(program)]
 
 
+def bad_values(option):
+    """Values that an option does not take, each with what a line about it has to have."""
+    if found := re.search(r'\(\[(\S+) - (\S+)\]', option):
+        low, high = found.groups()
+        yield 'x', (low, high) if low.isdigit() and high.isdigit() else ()
+        if low.isdigit() and high.isdigit():
+            yield str(int(high) + 1), (low, high)
+            if int(low) > 0:
+                yield str(int(low) - 1), (low, high)
+        else:
+            yield '1e300', [f'{float(end):.15g}' for end in (low, high)]
+    elif found := re.search(r'\(\{([^}]+)\}', option):
+        yield 'nonsense', found.group(1).split(',')
+    elif '(above 0' in option:
+        yield '0', ('above 0',)
+
+
 class Options(unittest.TestCase):
     def test_options_are_as_they_were(self):
         before = collections.Counter(LISTS.read_text(encoding='utf-8').splitlines())
         now = collections.Counter(all_options())
         changes = [f'-{line}' for line in before - now] + [f'+{line}' for line in now - before]
         self.assertEqual(sorted(changes), sorted(WANTED))
+
+    def test_values_that_are_not_allowed(self):
+        """The line names the option, the value and what is allowed."""
+        tried = 0
+        for line in all_options():
+            title, _, rest = line.partition(': ')
+            for value, allowed in bad_values(rest):
+                option = next(name for name in re.split(r'[ ,]+', rest) if name.startswith('--'))
+                with self.subTest(program=title, option=option, value=value):
+                    program, *command = title.split()
+                    run = subprocess.run([PROGRAMS / program, *command, option, value],
+                                         stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                         timeout=120, check=False)
+                    self.assertEqual((run.returncode, run.stdout), (2, ''), run.stderr)
+                    self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+                    for word in (option, value, *allowed):
+                        self.assertIn(word, run.stderr)
+                tried += 1
+        self.assertGreater(tried, 300)
 
     def test_a_changed_option_is_seen(self):
         text = 'Does it.\n\nUSAGE\n  rh-x [options]\n\nOptions\n  -n, --count N\n      how many\n      (default {})\n'

@@ -199,7 +199,7 @@ class Headers(Dissection):
         """The independent checker finds nothing wrong with checksums, lengths and ICRC."""
         capture = self.capture([sample.frame() for sample in encoder.samples(self.rng)])
         checker = ROOT / 'tests/judge/check_capture.py'
-        done = subprocess.run([sys.executable, checker, '--manufacturer-opcodes', capture],
+        done = subprocess.run([sys.executable, checker, '--strict', '--manufacturer-opcodes', capture],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

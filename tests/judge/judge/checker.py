@@ -14,6 +14,7 @@ from .opcodes import RC, UC
 from .locks import Locks
 from .options import Options
 from .report import Report
+from .traits import TraitsOfFlows
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Verdict:
     connections: list[dict]
     dynamic: dict[str, int]  # counters of dynamic connections; empty without --dynamic-connections
     locks: dict[str, float]  # those of locks; empty without --locks
+    flows: list[dict]  # what each has in common; empty without --traits
 
 
 def check(path: str, options: Options) -> Verdict:
@@ -52,12 +54,15 @@ def check(path: str, options: Options) -> Verdict:
     dynamic = DynamicConnections(locks, options, report)
     opcodes = options.opcodes
     sent: Counter[bytes] = Counter()
+    flows = TraitsOfFlows()
     for record in capture:
         if not overview.usable[record.number]:
             continue
         frame = parse(record, opcodes, options.ports)
         frame.sent, frame.receiver_sent = sent[frame.src], sent[frame.dst]
         sent[frame.src] += 1
+        if options.traits and options.judges(frame.src):
+            flows.on_packet(frame)
         if frame.info.service in SERVICES:
             dynamic.on_packet(frame)
             continue
@@ -75,7 +80,9 @@ def check(path: str, options: Options) -> Verdict:
     of_locks = locks.counters() if options.locks else {}
     report.violations.sort()
     connections = _connections(overview, channels)
-    return Verdict(path, report, overview, capture.truncated, connections, counters, of_locks)
+    return Verdict(
+        path, report, overview, capture.truncated, connections, counters, of_locks, flows.rows()
+    )
 
 
 def _channels(overview, locks, options, report) -> dict[tuple[survey.FlowKey, bool], Channel]:

@@ -88,6 +88,10 @@ def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
         help="opcodes 0xC0-0xDD are Rockhopper's dynamic connections, and judged")
     add("--locks", action="store_true",
         help="opcodes 0xD9 and 0xDA are Rockhopper's locks, and judged")
+    add("--strict", action="store_true",
+        help="traits, which are what devices commonly do otherwise, are violations, too")
+    add("--traits", action="store_true",
+        help="say of each flow what its sender's packets have in common: what device it is")
     add("--race-us", type=float, default=1000, metavar="US",
         help="time that a device may take to act on a packet after it was captured (default 1000)")
     add("--queued", type=int, default=0, metavar="N",
@@ -116,6 +120,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     return Options(
         endpoints=frozenset(arguments.endpoint),
         ports=STANDARD_PORTS | frozenset(arguments.port),
+        strict=arguments.strict,
+        traits=arguments.traits,
         lossy=arguments.lossy,
         pmtu=arguments.pmtu,
         pkeys=frozenset(arguments.pkey) or frozenset((0xFFFF,)),
@@ -142,8 +148,22 @@ def _print_human(verdict: Verdict, max_lines: int) -> None:
         )
     if report.total > max_lines:
         print(f"{verdict.path}: ... {report.total - max_lines} more")
+    for trait in report.traits.values():
+        print(
+            f"{verdict.path}: trait from frame {trait.frame} on: {trait.trait}: {trait.message} "
+            f"({trait.source} > {trait.destination}, QP 0x{trait.qpn:06x})"
+        )
     for note in report.notes:
         print(f"{verdict.path}: note: {note}")
+    for flow in verdict.flows:
+        shown = ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in flow.items()
+            if name not in ("source", "destination", "service", "qpn")
+        )  # fmt: skip
+        print(
+            f"{verdict.path}: flow {flow['source']} > {flow['destination']}, {flow['service']} QP "
+            f"0x{flow['qpn']:06x}: {shown}"
+        )
     if verdict.dynamic:
         print(f"{verdict.path}: dynamic connections: {_counters(verdict.dynamic)}")
     if verdict.locks:
@@ -151,7 +171,7 @@ def _print_human(verdict: Verdict, max_lines: int) -> None:
     print(
         f"{verdict.path}: {overview.frames} frames, {overview.roce} RoCEv2, "
         f"{overview.judged} judged, {len(verdict.connections)} request flows, "
-        f"{report.total} violations"
+        f"{report.total} violations" + (f", {len(report.traits)} traits" if report.traits else "")
     )
 
 
@@ -177,6 +197,8 @@ def _as_json(verdict: Verdict) -> dict:
         "violations": [
             item._replace(time_ns=_seconds(item.time_ns))._asdict() for item in report.violations
         ],
+        "traits": [trait._asdict() for trait in report.traits.values()],
+        "flows": verdict.flows,
         "connections": verdict.connections,
         "dynamic_connections": verdict.dynamic,
         "locks": verdict.locks,
@@ -191,7 +213,7 @@ def main(
     arguments = parser.parse_args(argv)
     if arguments.list_rules:
         for rule in RULES.values():
-            print(f"{rule.id} [{rule.source}]: {rule.text}")
+            print(f"{rule.id} [{rule.source}]{' (trait)' if rule.is_trait else ''}: {rule.text}")
         return CLEAN
     if not arguments.files:
         parser.error("no FILE given")

@@ -67,14 +67,22 @@ def _ip_and_udp(frame: Frame, report: Report) -> None:
             report.add("ipv4-checksum", frame, f"header checksum 0x{words[5]:04X} is wrong")
         if words[3] & 0xE000 != 0x4000:
             report.add("ipv4-fragment", frame, f"flags and offset 0x{words[3]:04X}")
-    if frame.udp_checksum:
-        report.add("udp-checksum", frame, f"UDP checksum 0x{frame.udp_checksum:04X}")
+    if frame.udp_checksum and frame.complete and not _udp_checksum_is_right(frame):
+        report.add("udp-checksum", frame, f"UDP checksum 0x{frame.udp_checksum:04X} is wrong")
     if frame.ip_end <= frame.wire_length and frame.udp_length != frame.ip_end - frame.udp:
         report.add(
             "udp-length",
             frame,
             f"UDP length {frame.udp_length}, the IP payload has {frame.ip_end - frame.udp} bytes",
         )
+
+
+def _udp_checksum_is_right(frame: Frame) -> bool:
+    """Over the pseudo header and the datagram: all words together are all ones."""
+    datagram = frame.data[frame.udp : frame.ip_end]
+    words = frame.src + frame.dst + struct.pack(">II", len(datagram), 17) + datagram
+    words += bytes(len(words) % 2)
+    return sum(struct.unpack(f">{len(words) // 2}H", words)) % 0xFFFF == 0
 
 
 def _bth(frame: Frame, options: Options, report: Report) -> None:

@@ -17,6 +17,8 @@ class Options:
 
     endpoints: frozenset[bytes] = frozenset()  # judged senders; empty: all
     ports: frozenset[int] = STANDARD_PORTS  # UDP ports of RoCEv2
+    strict: bool = False
+    traits: bool = False
     lossy: str = "none"
     pmtu: int | None = None
     pkeys: frozenset[int] = frozenset((0xFFFF,))

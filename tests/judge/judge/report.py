@@ -22,6 +22,17 @@ class Violation(NamedTuple):
     message: str
 
 
+class Trait(NamedTuple):
+    """What is unusual about a flow, and breaks no rule."""
+
+    frame: int  # the first
+    trait: str  # a rule that is one
+    source: str
+    destination: str
+    qpn: int
+    message: str
+
+
 class Report:
     """The findings in one capture."""
 
@@ -30,6 +41,7 @@ class Report:
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
+        self.traits: dict[tuple[str, bytes, bytes, int], Trait] = {}
 
     def add(self, rule_id: str, frame: Frame, message: str) -> None:
         """Records that the sender of `frame` broke a rule with it."""
@@ -45,7 +57,15 @@ class Report:
         options = self._options
         if rule_id in options.ignore or not options.judges(offender):
             return
-        if RULES[rule_id].needs_view and not options.sees_all_of(offender):
+        rule = RULES[rule_id]
+        if rule.needs_view and not options.sees_all_of(offender):
+            return
+        if rule.is_trait and not options.strict:
+            key = rule_id, offender, other, qpn
+            if key not in self.traits:
+                self.traits[key] = Trait(
+                    frame.number, rule_id, address(offender), address(other), qpn, message
+                )
             return
         self.counts[rule_id] += 1
         if len(self.violations) < _MAX_STORED:

@@ -2,6 +2,9 @@
 # Copyright (c) The Rockhopper authors
 """The rules that a capture is judged by.
 
+A rule that `is_trait` says what devices commonly do and no clause demands: a packet that is otherwise
+is told of once a flow and breaks nothing, unless the options are strict.
+
 A rule that `needs_view` compares what an endpoint sent with all that it sent and received before.
 It is judged only where the capture shows all of that (see options.Options.sees_all_of).
 """
@@ -15,6 +18,7 @@ class Rule:
     source: str  # where the rule comes from; "vol. 1" is the InfiniBand Architecture Specification
     text: str
     needs_view: bool = False
+    is_trait: bool = False
 
 
 _FRAMING = [
@@ -26,11 +30,13 @@ _FRAMING = [
         "annex A17",
         "IPv4 has Don't Fragment set and the packet is no fragment.",
     ),
-    Rule("udp-checksum", "annex A17", "The UDP checksum is 0: the ICRC protects the packet."),
+    Rule("udp-checksum", "annex A17; RFC 768", "The UDP checksum is 0 or right."),
     Rule(
         "udp-source-port",
-        "annex A17",
-        "The UDP source port lies in 0xC000-0xFFFF (RC, UC, XRC and DC).",
+        "practice",
+        "The UDP source port lies in 0xC000-0xFFFF (RC, UC, XRC and DC), the range of IANA for such "
+        "ports, as Linux chooses it. Annex A17 calls the port an opaque identifier of the flow.",
+        is_trait=True,
     ),
     Rule(
         "udp-source-port-constant",
@@ -39,7 +45,13 @@ _FRAMING = [
         "that keeps a flow on one path.",
     ),
     Rule("bth-version", "vol. 1, 9.2.5", "The transport version of the BTH is 0."),
-    Rule("bth-reserved", "vol. 1, 9.2", "Reserved bits of the BTH are 0."),
+    Rule(
+        "bth-reserved",
+        "vol. 1, 9.2",
+        "Reserved bits of the BTH are 0. Receivers ignore them, and some devices use them among "
+        "themselves.",
+        is_trait=True,
+    ),
     Rule("bth-pkey", "vol. 1, 9.2.6", "The P_Key is 0xFFFF, or one given by option."),
     Rule("opcode-defined", "vol. 1, 9.2.1", "The opcode is one that the specification defines."),
     Rule(

@@ -24,6 +24,7 @@ _MAX_VOTES = 64  # responses that are looked at, per flow, while several partner
 _STRONG = 4  # the vote of a response that repeats the PSN of the latest request
 _RECENT = 1 << 17  # PSNs before the latest request that a response may still refer to
 _MAX_READ_SAMPLES = 64
+_LEAP_NS = 600 * 10**9  # longer than any timeout of the transport
 
 FlowKey = tuple[bytes, bytes, int, int]  # source, destination, service, destination QPN
 
@@ -87,6 +88,15 @@ class Survey:
     cut: int = 0  # by the snap length
     headers_cut: int = 0  # so short that not even the headers are there
     last_ns: int = 0
+    _leaps: int = 0  # frames in a row that are far behind last_ns
+
+    def note_time(self, time_ns: int) -> None:
+        """Moves the end of the capture. One frame whose clock was wrong does not: a leap counts when
+        the next frame is there, too."""
+        is_leap = self.last_ns > 0 and time_ns > self.last_ns + _LEAP_NS
+        self._leaps = self._leaps + 1 if is_leap else 0
+        if not is_leap or self._leaps > 1:
+            self.last_ns = max(self.last_ns, time_ns)
 
 
 def run(capture: Capture, options: Options, report: Report) -> Survey:
@@ -107,7 +117,7 @@ def run(capture: Capture, options: Options, report: Report) -> Survey:
         survey.dropped += frame.dropped
         survey.cut += not frame.complete
         survey.headers_cut += frame.defect is not None and not frame.defect[0]
-        survey.last_ns = max(survey.last_ns, frame.time_ns)
+        survey.note_time(frame.time_ns)
         good = framing.check(frame, options, report)
         usable.append(good)
         if good and frame.info.service in (RC, UC, XRC):

@@ -29,7 +29,7 @@ class Layout {
   }
 
   static constexpr std::uint32_t kSlotsMax = 32;
-  static constexpr std::size_t kBytesMax = std::size_t{2} << 30;
+  static constexpr std::size_t kBytesMax = std::size_t{4} << 30;
 
  private:
   Layout() = default;

@@ -3,7 +3,9 @@
 """rh-perf against itself over memif."""
 
 import json
+import os
 import signal
+import unittest
 
 import support
 from support import LIMIT_S, LOSSY, PATIENT, pcapng_packets, wait_until
@@ -54,6 +56,13 @@ class Perf(support.ProgramTest):
         results = self.run_perf('--op', 'send,write,read', '-s', ','.join(map(str, sizes)),
                                 '-n', 20)
         self.assertEqual([result['size'] for result in results], 3 * sizes)
+
+    @unittest.skipUnless(os.environ.get('ROCKHOPPER_SOAK') == '1', 'takes 8 GiB and a minute')
+    def test_the_longest_message(self):
+        """Of InfiniBand: 2^31 bytes, packet by packet."""
+        results = self.run_perf('--op', 'send,write,read', '-s', '2GiB', '-n', 1,
+                                common=('-u', 20, '--timeout', LIMIT_S))
+        self.assertEqual([result['size'] for result in results], 3 * [1 << 31])
 
     def test_many_queue_pairs_in_both_directions(self):
         results = self.run_perf('--op', 'all', '-q', 5, '-b', '-s', 3000, '-n', 100)

@@ -94,6 +94,7 @@ Expected<void> run_command(const dag::TaskCall& call, std::vector<std::byte>& ou
 
 dag::CommandRunner make_command_runner(std::function<bool()> stopped) {
   on_second_stop_signal(&CommandProcess::kill_all);
+  (void)std::signal(SIGPIPE, SIG_IGN);
   return [stopped = std::move(stopped), orphans = std::make_shared<Orphans>()](
              const dag::TaskCall& call, std::vector<std::byte>& output) {
     return run_command(call, output, stopped);

@@ -17,7 +17,8 @@ namespace rockhopper::apps::dag_node {
 /// second on the task's thread, the program is ended too. What a program has started ends with it
 /// (CommandProcess), or at the latest with the runner.
 ///
-/// This process becomes the parent of orphans, and a second signal to stop kills all programs.
+/// This process becomes the parent of orphans and ignores SIGPIPE, and a second signal to stop
+/// kills all programs.
 [[nodiscard]] dag::CommandRunner make_command_runner(std::function<bool()> stopped);
 
 }  // namespace rockhopper::apps::dag_node

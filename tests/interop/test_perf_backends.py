@@ -5,6 +5,7 @@
 five operations in both roles, data verified, our packets judged."""
 
 import json
+import re
 import unittest
 
 import lab
@@ -68,7 +69,7 @@ class PerfBackends(RepeatedTest):
 def announced_port(text):
     """The port in "listening on TCP port N", once it is there."""
     words = text.split('listening on TCP port ')
-    return int(words[1].split()[0]) if len(words) > 1 and '\n' in words[1] else None
+    return int(re.match(r'\d+', words[1]).group()) if len(words) > 1 and '\n' in words[1] else None
 
 
 if __name__ == '__main__':

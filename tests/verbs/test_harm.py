@@ -5,6 +5,7 @@
 what they share, or find no memory. 4 rounds with 8 processes each (ROCKHOPPER_HARM_ROUNDS; 1,000 with
 ROCKHOPPER_SOAK=1), 20,000 frames and writes of a hostile neighbour (10^6 with ROCKHOPPER_SOAK=1)."""
 
+import fcntl
 import os
 import pathlib
 import random
@@ -249,10 +250,16 @@ class Harm(unittest.TestCase):
             self.assertEqual(peer.end(), 0, f'seed {SEED}: {peer.errors}')
         with open(self.segment / 'table', 'r+b') as table:
             table.write(b'garbage!')
-        late = self.start(1, 1, IMPATIENT, 'poll')
-        self.assertEqual(late.status(), 3)
-        self.assertRegex(late.errors, r'^rockhopper: cannot open rh0: .*/table is not a table of this '
-                         r'version: end the programs that use it and remove it\n')
+            table.flush()
+            # A program of another version has the place of a slot.
+            fcntl.fcntl(table, fcntl.F_OFD_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, os.SEEK_SET, 3, 1, 0))
+            late = self.start(1, 1, IMPATIENT, 'poll')
+            self.assertEqual(late.status(), 3)
+            self.assertRegex(late.errors, r'^rockhopper: cannot open rh0: .*/table is not a table of this '
+                             r'version: end the programs that use it\n')
+        environment = clean_environment(XDG_RUNTIME_DIR=str(self.runtime), ROCKHOPPER_SEGMENT=str(self.segment))
+        subprocess.run([RH_RUN, 'ibv_devinfo'], env=environment, check=True, timeout=LIMIT_S,
+                       stdout=subprocess.DEVNULL)
 
     def assert_watchers_survive(self):
         """Who looks at the device gets numbers and a list, whatever they are, and lines."""

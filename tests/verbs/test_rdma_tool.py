@@ -45,6 +45,7 @@ class RdmaTool(RunTest):
         self.assertEqual(self.assert_good(self.rh_run(
             '--', 'cat', f'{folder}/node_guid', f'{folder}/fw_ver')).split(),
             [device['node_guid'], device['fw']])
+        self.assertNotEqual(device['node_guid'].strip('0:'), '', 'librdmacm takes 0 for no device')
 
     def test_links(self):
         link, = self.rdma('link', 'show')

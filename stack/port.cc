@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
+#include <net/if.h>
 #include <rte_bus.h>
 #include <rte_bus_vdev.h>
 #include <rte_cycles.h>
@@ -18,8 +20,11 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_log.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "stack/clock.h"
+#include "stack/descriptor.h"
 #include "stack/device_limits.h"
 #include "stack/interrupt_thread.h"
 #include "stack/memif_guard.h"
@@ -64,6 +69,33 @@ int plug(const std::string& devargs) {
       is_virtual ? rte_vdev_init(parsed.name, parsed.args) : rte_dev_probe(devargs.c_str());
   rte_devargs_reset(&parsed);
   return result;
+}
+
+/// Finds out why the driver would refuse the device, as far as it does not say so itself.
+Expected<void> check_device(const std::string& device) {
+  constexpr std::string_view kPackets = "net_af_packet";
+  constexpr std::string_view kInterface = "iface=";
+  if (device.find_first_of("_:,") == std::string::npos || device.starts_with("mlx") ||
+      ::access(("/sys/class/infiniband/" + device).c_str(), F_OK) == 0) {
+    return fail(ErrorCode::invalid_argument,
+                "{} is no device of DPDK, as net_af_packet0,iface=eth1 or 0000:01:00.0; for RDMA "
+                "devices there is rh-perf --backend verbs",
+                device);
+  }
+  if (!device.starts_with(kPackets)) return {};
+  const std::size_t at = device.find(kInterface);
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + kInterface.size();
+  const std::string name = device.substr(begin, device.find(',', begin) - begin);
+  if (if_nametoindex(name.c_str()) == 0) {
+    return fail(ErrorCode::not_found, "{}: there is no network interface {}", device, name);
+  }
+  const Descriptor probe(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  if (!probe && errno == EPERM) {
+    return fail(ErrorCode::invalid_state, "{}: the program lacks the right to it (CAP_NET_RAW)",
+                device);
+  }
+  return {};
 }
 
 tl::unexpected<Error> refused(const std::string& port, const char* what, int result) {
@@ -137,6 +169,7 @@ Expected<void> Port::attach(const PortConfig& config) {
                      complete_devargs(config.devargs, config.mtu + kFrameOverhead, config.queues));
       clear_dead_sockets(devargs_);
       ROCKHOPPER_TRY(guard_, MemifGuard::create(devargs_, config.queues));
+      ROCKHOPPER_TRY(check_device(devargs_));
       const std::string& plugged = guard_ != nullptr ? guard_->devargs() : devargs_;
       if (const int result = plug(plugged); result != 0) {
         // Many drivers return -1 for whatever went wrong; they log more.

@@ -3,20 +3,15 @@
 #include "apps/node/node_links.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <string_view>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
-#include <net/if.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "apps/node/pause.h"
 #include "roce/random.h"
 #include "roce/wire/identification.h"
-#include "stack/descriptor.h"
 #include "stack/memif.h"
 #include "stack/time_units.h"
 
@@ -57,35 +52,6 @@ stack::PortConfig port_config(const NodeConfig& config) {
   port.mtu = mtu_of(config);
   port.queues = config.shards;
   return port;
-}
-
-/// Finds out why the driver would refuse the device, as far as it does not say so itself. Devices
-/// that are ports already have no arguments.
-Expected<void> check_device(const std::string& device) {
-  if (device.empty()) return {};
-  constexpr std::string_view kPackets = "net_af_packet";
-  constexpr std::string_view kInterface = "iface=";
-  if (device.find_first_of("_:,") == std::string::npos || device.starts_with("mlx") ||
-      ::access(("/sys/class/infiniband/" + device).c_str(), F_OK) == 0) {
-    return fail(ErrorCode::invalid_argument,
-                "{} is no device of DPDK, as net_af_packet0,iface=eth1 or 0000:01:00.0; for RDMA "
-                "devices there is rh-perf --backend verbs",
-                device);
-  }
-  if (!device.starts_with(kPackets)) return {};
-  const std::size_t at = device.find(kInterface);
-  if (at == std::string::npos) return {};
-  const std::size_t begin = at + kInterface.size();
-  const std::string name = device.substr(begin, device.find(',', begin) - begin);
-  if (if_nametoindex(name.c_str()) == 0) {
-    return fail(ErrorCode::not_found, "{}: there is no network interface {}", device, name);
-  }
-  const stack::Descriptor probe(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
-  if (!probe && errno == EPERM) {
-    return fail(ErrorCode::invalid_state, "{}: the program lacks the right to it (CAP_NET_RAW)",
-                device);
-  }
-  return {};
 }
 
 std::uint16_t data_room(const NodeConfig& config) {
@@ -184,7 +150,6 @@ Expected<void> NodeLinks::open_one_memif(const NodeConfig& config, const MemifPo
 Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort& port) {
   stack::PortConfig wanted = port_config(config);
   ROCKHOPPER_TRY(stack::set_device(wanted, port.device));
-  ROCKHOPPER_TRY(check_device(wanted.devargs));
   ROCKHOPPER_TRY(auto opened, stack::Port::open(wanted));
   ports_.push_back(std::move(opened));
   use_queues_of(*ports_.back());

@@ -17,10 +17,11 @@ Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber num
   if (!port.device.empty()) {
     ROCKHOPPER_TRY(stack::set_device(config, port.device));
   } else {
-    ROCKHOPPER_TRY(config.devargs,
-                   stack::memif_devargs({.role = stack::MemifRole::server,
-                                         .device = fmt::format("net_memif_switch{}", number),
-                                         .socket = port.memif_socket}));
+    const stack::MemifConfig memif{.role = stack::MemifRole::server,
+                                   .device = fmt::format("net_memif_switch{}", number),
+                                   .socket = port.memif_socket};
+    ROCKHOPPER_TRY(stack::check_memif_socket(memif));
+    ROCKHOPPER_TRY(config.devargs, stack::memif_devargs(memif));
   }
   return config;
 }

@@ -24,7 +24,7 @@ BAD = [
     (PINGPONG, ['-s', '99999999999999'], '--size'),
     (PINGPONG, ['-n', '0'], '--iters'),
     (PINGPONG, ['-p', '65536'], '--port: 65536 is not a whole number from 0 to 65535'),
-    (PINGPONG, ['-n', '-1'], '--iters: -1 is not'),
+    (PINGPONG, ['-n', '-1'], '--iters: Value -1 not in range 1 to'),
     (PINGPONG, ['-g', '2'], 'own addresses'),
     (PINGPONG, ['--ip', '10.0.0.1'], 'prefix length'),
     (PINGPONG, ['--ip', 'nowhere/24'], '--ip nowhere/24'),

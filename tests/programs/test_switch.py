@@ -100,6 +100,18 @@ class Switch(support.SwitchTest):
         self.stop(switch)
         self.assert_failed(self.run_program('rh-stats', *pid), 'no Rockhopper program')
 
+    def test_devices_that_cannot_be(self):
+        """The cause, in place of a driver's words, here as in programs of endpoints."""
+        for device, cause in (('net_af_packet7,iface=nonesuch0', 'no network interface nonesuch0'),
+                              ('mlx5_0', 'mlx5_0 is no device of DPDK')):
+            with self.subTest(device=device):
+                switch = self.run_program('rh-switch', '--port', device, '--port', 'net_null0')
+                self.assert_failed(switch, cause)
+                self.assertEqual(len(switch.messages().splitlines()), 1, switch.messages())
+        self.lab.path('switch0.sock').write_text('')
+        switch = self.run_program('rh-switch', '--memif', 2, '--socket-dir', self.lab.folder)
+        self.assert_failed(switch, 'something else of that name')
+
     def test_bad_arguments(self):
         for program, *arguments in (('rh-switch',), ('rh-switch', '--memif', 1),
                                     ('rh-switch', '--memif', 2, '--faults', '2:loss=1%'),

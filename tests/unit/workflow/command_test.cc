@@ -20,6 +20,7 @@
 
 #include "apps/rh_dag/command_process.h"
 #include "apps/rh_dag/command_runner.h"
+#include "tests/support/child_process.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
@@ -124,8 +125,9 @@ bool is_there(pid_t process) { return ::kill(process, 0) == 0; }
 // to SIGTERM or not.
 TEST_F(Command, WhatItLeavesBehindEndsWithIt) {
   for (const char* script :
-       {"sleep 600 & echo $!", "sleep 600 >/dev/null 2>&1 & echo $!", "sh -c 'sleep 600 & echo $!'",
-        "sh -c 'echo $$; trap \"\" TERM; exec >/dev/null; sleep 600; sleep 600' & sleep 0.2"}) {
+       {"sleep 60 2>/dev/null & echo $!", "sleep 60 >/dev/null 2>&1 & echo $!",
+        "sh -c 'sleep 60 2>/dev/null & echo $!'",
+        "sh -c 'echo $$; trap \"\" TERM; exec >/dev/null 2>&1; sleep 60; sleep 60' & sleep 0.2"}) {
     SCOPED_TRACE(script);
     const auto left = numbers_in(run_shell(script));
     ASSERT_EQ(left.size(), 1u);
@@ -147,14 +149,18 @@ TEST_F(Command, ADaemonEndsWithTheRunner) {
 }
 
 TEST_F(Command, WhoDoesNotListenToAStopIsKilled) {
-  const std::string said = run_shell("trap '' TERM INT; sleep 600 & wait; wait", "", {},
+  const test::TemporaryDirectory folder;
+  const std::string file = folder.path() + "/went-on";
+  // What it starts ignores the signals, too.
+  const std::string said = run_shell("trap '' TERM INT; sleep 8; touch " + file, "", {},
                                      [asked = 0]() mutable { return ++asked > 3; });
   EXPECT_THAT(said, HasSubstr("interrupted"));
+  EXPECT_NE(::access(file.c_str(), F_OK), 0);
 }
 
-// Without an end the output would take all memory.
-TEST_F(Command, OutputWithoutEndIsEndedAtTheLimit) {
-  const std::string_view words[] = {"yes"};
+// It is ended while it writes: without an end the output would take all memory.
+TEST_F(Command, OutputIsEndedAtTheLimit) {
+  const std::string_view words[] = {"head", "-c", "1000000", "/dev/zero"};
   auto process = CommandProcess::start(words, "RH_DAG_NODE=k", {});
   ASSERT_TRUE(process);
   Bytes output;

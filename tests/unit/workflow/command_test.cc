@@ -57,17 +57,23 @@ Bytes bytes(std::string_view text) {
 }
 
 /// What a shell command leaves, or why it fails.
-std::string run_shell(
-    std::string_view script, std::string_view previous = {},
-    std::span<const dag::TaskInput> inputs = {},
-    const std::function<bool()>& stopped = [] { return false; }) {
+std::string run_shell(const dag::CommandRunner& runner, std::string_view script,
+                      std::string_view previous = {}, std::span<const dag::TaskInput> inputs = {}) {
   const std::string_view words[] = {"sh", "-c", script};
   const Bytes arguments = dag::emit_command(words);
   const Bytes before = bytes(previous);
   Bytes output;
-  const auto done = make_command_runner(stopped)({"the key", arguments, before, inputs}, output);
+  const auto done = runner({"the key", arguments, before, inputs}, output);
   if (!done) return done.error().message;
   return {reinterpret_cast<const char*>(output.data()), output.size()};
+}
+
+/// By a runner that ends with the command.
+std::string run_shell(
+    std::string_view script, std::string_view previous = {},
+    std::span<const dag::TaskInput> inputs = {},
+    const std::function<bool()>& stopped = [] { return false; }) {
+  return run_shell(make_command_runner(stopped), script, previous, inputs);
 }
 
 TEST_F(Command, GetsItsInputsAndItsKey) {
@@ -121,15 +127,16 @@ std::vector<pid_t> numbers_in(const std::string& text) {
 
 bool is_there(pid_t process) { return ::kill(process, 0) == 0; }
 
-// What a task has started ends with it, whether it keeps standard output open or not, and listens
-// to SIGTERM or not.
+// What a task has started ends with it and not only with the runner, whether it keeps standard
+// output open or not, and listens to SIGTERM or not.
 TEST_F(Command, WhatItLeavesBehindEndsWithIt) {
+  const dag::CommandRunner runner = make_command_runner([] { return false; });
   for (const char* script :
        {"sleep 60 2>/dev/null & echo $!", "sleep 60 >/dev/null 2>&1 & echo $!",
         "sh -c 'sleep 60 2>/dev/null & echo $!'",
         "sh -c 'echo $$; trap \"\" TERM; exec >/dev/null 2>&1; sleep 60; sleep 60' & sleep 0.2"}) {
     SCOPED_TRACE(script);
-    const auto left = numbers_in(run_shell(script));
+    const auto left = numbers_in(run_shell(runner, script));
     ASSERT_EQ(left.size(), 1u);
     EXPECT_FALSE(is_there(left[0]));
   }

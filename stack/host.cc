@@ -22,6 +22,10 @@ constexpr std::uint8_t kLinkLocalPrefixLength = 64;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
 
+bool lacks_source(const EthernetHeader& ethernet) {
+  return rte_is_zero_ether_addr(&ethernet.source) != 0;
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<Host>> Host::create(const HostConfig& config) {
@@ -286,6 +290,7 @@ HostDrop Host::receive_ethernet(HostFrame& frame, std::uint64_t now_ns) {
       reason = parse_ipv6(frame.l3_bytes(), frame.l3_length(), frame.ip);
       return reason == HostDrop::none ? receive_ip(frame, now_ns) : reason;
     case RTE_ETHER_TYPE_ARP:
+      if (lacks_source(frame.ethernet)) return HostDrop::ethernet_bad_source;
       return neighbour_receiver_.receive_arp(frame, now_ns);
     default:
       return reason;
@@ -294,8 +299,10 @@ HostDrop Host::receive_ethernet(HostFrame& frame, std::uint64_t now_ns) {
 
 HostDrop Host::check_stations(const HostFrame& frame) const {
   const EthernetHeader& ethernet = frame.ethernet;
-  if (rte_is_valid_assigned_ether_addr(&ethernet.source) == 0) return HostDrop::ethernet_bad_source;
+  if (rte_is_multicast_ether_addr(&ethernet.source) != 0) return HostDrop::ethernet_bad_source;
   const bool to_us = rte_is_same_ether_addr(&ethernet.destination, &context_.config.mac) != 0;
+  // receive_ip() looks at what is to us.
+  if (!to_us && lacks_source(ethernet)) return HostDrop::ethernet_bad_source;
   // Group addresses are told apart by their IP address or ARP message.
   if (!to_us && rte_is_unicast_ether_addr(&ethernet.destination) != 0) {
     return HostDrop::ethernet_not_ours;
@@ -311,6 +318,11 @@ HostDrop Host::check_stations(const HostFrame& frame) const {
 }
 
 HostDrop Host::receive_ip(HostFrame& frame, std::uint64_t now_ns) {
+  // Linux 6.18 sends MADs from RNICs of AMD Pensando so. A UDP datagram is answered to where its
+  // IP address is resolved to; all else would be answered to this address, or learn it.
+  if (lacks_source(frame.ethernet) && frame.ip.protocol != IPPROTO_UDP) {
+    return HostDrop::ethernet_bad_source;
+  }
   const bool ipv4 = frame.ip.source.is_ipv4();
   const HostDrop reason = check_addresses(frame);
   if (reason == HostDrop::ip_own_source && !ipv4 && frame.ip.hop_limit == kNeighbourHopLimit) {

@@ -38,7 +38,7 @@ Expected<void> ActiveSide::check(const ConnectParameters& parameters) const {
 Expected<Connection*> ActiveSide::connect(QueuePair& qp, const ConnectParameters& parameters) {
   ROCKHOPPER_TRY(check(parameters));
   ROCKHOPPER_TRY(connections_.to_init(qp, parameters.qp, parameters.pkey_index));
-  return start({.type = qp.init().qp_type, .number = qp.number()}, true, parameters);
+  return start(Connections::describe(qp), true, parameters);
 }
 
 Expected<Connection*> ActiveSide::connect(const ExternalQp& qp,
@@ -63,6 +63,7 @@ Expected<Connection*> ActiveSide::start(const ExternalQp& qp, bool moves,
   connection.local_qpn_ = qp.number;
   connection.has_external_qp = !moves;
   connection.has_srq = qp.has_srq;
+  connection.has_flow_control = qp.has_flow_control;
   if (moves) parts_.table.set_local_qpn(connection);
   connection.receive_psn = parts_.engine.random_psn();
   connection.qp = parameters.qp;
@@ -83,6 +84,7 @@ void ActiveSide::send_req(ManagedConnection& connection,
       .initiator_depth = connection.qp.initiator_depth,
       .remote_cm_response_timeout = parts_.config.response_timeout,
       .transport_service = transport_of(connection.qp_type_),
+      .end_to_end_flow_control = connection.has_flow_control,
       .starting_psn = connection.receive_psn,
       .local_cm_response_timeout = parts_.config.response_timeout,
       .retry_count = connection.qp.retry_cnt,

@@ -51,6 +51,9 @@ struct ExternalQp {
   QpType type = QpType::rc;  ///< or uc; xrc_send to connect(), xrc_recv to accept()
   wire::Qpn number{};
   bool has_srq = false;
+  /// Its ACKs tell for how many messages it has receives (end-to-end credits, IBTA vol. 1,
+  /// 9.7.7.2).
+  bool has_flow_control = true;
 };
 
 /// What the peer says of its queue pair in its REQ or REP.

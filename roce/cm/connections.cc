@@ -71,6 +71,15 @@ Expected<void> Connections::to_rts(QueuePair& qp, const ManagedConnection& conne
   return qp.bring_up(attributes(connection), QpState::rts);
 }
 
+ExternalQp Connections::describe(const QueuePair& qp) {
+  const QpInit& init = qp.init();
+  const bool has_srq = init.srq != nullptr;
+  return {.type = init.qp_type,
+          .number = qp.number(),
+          .has_srq = has_srq,
+          .has_flow_control = init.qp_type == QpType::rc && !has_srq};
+}
+
 Expected<void> Connections::check_external(const ExternalQp& qp, QpType xrc_end) {
   if (qp.type != QpType::rc && qp.type != QpType::uc && qp.type != xrc_end) {
     return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",

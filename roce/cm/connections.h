@@ -28,6 +28,8 @@ class Connections final : private ConnectionTimers {
   // Their queue pairs.
   [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters,
                                        std::uint16_t pkey_index) const;
+  /// What the peer is to be told of this engine's own queue pair.
+  [[nodiscard]] static ExternalQp describe(const QueuePair& qp);
   /// Whether it can be connected.
   [[nodiscard]] static Expected<void> check_external(const ExternalQp& qp, QpType xrc_end);
   /// What the queue pair is to have on its way to RTS. Requires that the peer's is known.

@@ -42,7 +42,9 @@ struct ManagedConnection final : Connection {
   bool is_released = false;  ///< the application wants nothing more of it
   /// The application moves its queue pair itself.
   bool has_external_qp = false;
-  bool has_srq = false;  ///< its queue pair
+  // What the peer is told of its queue pair.
+  bool has_srq = false;
+  bool has_flow_control = false;
   Listeners::Place place{};
   std::uint64_t transaction_id = 0;
   std::uint32_t remote_id = 0;

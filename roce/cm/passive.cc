@@ -225,6 +225,9 @@ Expected<void> PassiveSide::accept(ManagedConnection& connection, QueuePair& qp,
     connection.local_qpn_ = {};
     return ready;
   }
+  const ExternalQp described = Connections::describe(qp);
+  connection.has_srq = described.has_srq;
+  connection.has_flow_control = described.has_flow_control;
   parts_.table.set_local_qpn(connection);
   send_rep(connection, parameters.rnr_retry, private_data);
   return {};
@@ -238,6 +241,7 @@ Expected<void> PassiveSide::accept(ManagedConnection& connection, const External
   set_parameters(connection, parameters);
   connection.has_external_qp = true;
   connection.has_srq = qp.has_srq;
+  connection.has_flow_control = qp.has_flow_control;
   connection.local_qpn_ = qp.number;
   send_rep(connection, parameters.rnr_retry, private_data);
   return {};
@@ -259,6 +263,7 @@ void PassiveSide::send_rep(ManagedConnection& connection, std::uint8_t rnr_retry
                                                 connection.peer_.responder_resources),
                     .target_ack_delay = kTargetAckDelay,
                     .failover_accepted = 0,
+                    .end_to_end_flow_control = connection.has_flow_control,
                     .rnr_retry_count = rnr_retry,
                     .srq = extended || connection.has_srq,
                     .local_ca_guid = parts_.messenger.ca_guid()};

@@ -67,7 +67,8 @@ QpParameters parameters_of(const Identifier& identifier, const rdma_ucm_conn_par
 roce::cm::ExternalQp queue_pair_of(const Identifier& identifier, const rdma_ucm_conn_param& given) {
   return {.type = static_cast<roce::QpType>(identifier.qp_type),
           .number = {given.qp_num & 0xffffff},
-          .has_srq = given.srq != 0};
+          .has_srq = given.srq != 0,
+          .has_flow_control = given.flow_control != 0};
 }
 
 int errno_of(const Error& error) { return error.code == ErrorCode::exhausted ? ENOMEM : EINVAL; }

@@ -107,6 +107,32 @@ TEST_P(CmConnection, BothQueuePairsAgree) {
   EXPECT_EQ(counter(1, "repeated_messages"), 0u);
 }
 
+// A responder with receives of its own tells credits; one that shares them cannot.
+TEST_P(CmConnection, ThePeerIsToldWhetherThereAreCredits) {
+  start({.network = {.ipv6 = ipv6()}});
+  const auto make_qp = [this](unsigned node, bool has_srq) -> QueuePair& {
+    QpInit init = net().make_qp(node, type()).init();
+    if (has_srq) {
+      init.srq = must(net().engine(node).create_srq(
+          {.pd = init.pd, .attributes = {.max_wr = 4, .max_sge = 1}}));
+    }
+    return *must(net().engine(node).create_qp(init));
+  };
+  const bool reliable = type() == QpType::rc;
+  for (const auto& [active_srq, passive_srq] :
+       {std::pair(false, reliable), std::pair(reliable, false)}) {
+    SCOPED_TRACE(active_srq);
+    Connection& active = *connect(make_qp(0, active_srq), to_peer());
+    Connection& passive = *await(1, EventType::connect_request).connection;
+    must(manager(1).accept(passive, make_qp(1, passive_srq), {}));
+    await(1, EventType::established);
+    EXPECT_EQ(passive.peer().has_srq, active_srq);
+    EXPECT_EQ(passive.peer().has_flow_control, reliable && !active_srq);
+    EXPECT_EQ(active.peer().has_srq, passive_srq);
+    EXPECT_EQ(active.peer().has_flow_control, reliable && !passive_srq);
+  }
+}
+
 TEST_P(CmConnection, DataFlowsBothWays) {
   start({.network = {.ipv6 = ipv6()}});
   const Pair pair = establish(type());

@@ -27,7 +27,10 @@ class ExternalQueuePair : public CmTest {
   };
 
   static ExternalQp external(const QueuePair& qp, bool has_srq = false) {
-    return {.type = qp.init().qp_type, .number = qp.number(), .has_srq = has_srq};
+    return {.type = qp.init().qp_type,
+            .number = qp.number(),
+            .has_srq = has_srq,
+            .has_flow_control = !has_srq};
   }
   /// As an application moves it.
   static void move(QueuePair& qp, const Connection& connection) {
@@ -131,10 +134,12 @@ TEST_F(ExternalQueuePair, EachEndIsToldOfTheOther) {
   EXPECT_EQ(ends.passive->peer().retry_cnt, 5);
   EXPECT_EQ(ends.passive->peer().rnr_retry, 3);
   EXPECT_TRUE(ends.passive->peer().has_srq);
+  EXPECT_FALSE(ends.passive->peer().has_flow_control);
   EXPECT_EQ(ends.active->peer().responder_resources, 6);
   EXPECT_EQ(ends.active->peer().initiator_depth, 2);
   EXPECT_EQ(ends.active->peer().rnr_retry, 1);
   EXPECT_FALSE(ends.active->peer().has_srq);
+  EXPECT_TRUE(ends.active->peer().has_flow_control);
 
   const QpAttributes active = must(ConnectionManager::qp_attributes(*ends.active));
   const QpAttributes passive = must(ConnectionManager::qp_attributes(*ends.passive));

@@ -108,7 +108,6 @@ TEST_F(HostReceive, DropsWhatIsForOtherStations) {
                        ip_packet(kPeer4, kUs4, IPPROTO_UDP, udp(1, kPort, payload()))),
               "ethernet_not_ours");
   expect_drop(with(good4(), 6, 0x03), "ethernet_bad_source");
-  expect_drop(ethernet(kOurMac, {}, kIpv4, {}), "ethernet_bad_source");
   expect_drop(ethernet(kBroadcast, kOurMac, 0x0806, arp(1, kOurMac, kUs4, {}, kUs4)),
               "ethernet_own_source");
   expect_drop(ethernet(kOurMac, kPeerMac, 0x88cc, payload()), "ethernet_unknown_type");
@@ -116,6 +115,31 @@ TEST_F(HostReceive, DropsWhatIsForOtherStations) {
   for (std::size_t size = 0; size < 14; ++size) {
     expect_drop(cut(good4(), size), "ethernet_truncated");
   }
+}
+
+// Linux 6.18 leaves the source zero in MADs of some RNICs.
+TEST_F(HostReceive, UdpToUsMayLackItsSourceMac) {
+  constexpr Mac kNone{};
+  const auto ipv4 = [](std::uint8_t protocol, const Bytes& body) {
+    return ip_packet(kPeer4, kUs4, protocol, body);
+  };
+  const Bytes datagram = udp(5000, kPort, payload());
+  receive(ethernet(kOurMac, kNone, kIpv4, ipv4(IPPROTO_UDP, datagram)));
+  receive(ethernet(kOurMac, kNone, kIpv6, ip_packet(kPeer6, kUs6, IPPROTO_UDP, datagram)));
+  EXPECT_EQ(datagrams_.size(), 2u);
+  EXPECT_TRUE(drops_.empty());
+  expect_drop(ethernet(kBroadcast, kNone, kIpv4, ipv4(IPPROTO_UDP, datagram)),
+              "ethernet_bad_source");
+  // A reply would go to this address, and neighbours would be learned with it.
+  expect_drop(ethernet(kOurMac, kNone, kIpv4, ipv4(IPPROTO_ICMP, icmp(8, 0, Bytes(8)))),
+              "ethernet_bad_source");
+  expect_drop(
+      ethernet(kOurMac, kNone, kIpv6,
+               ip_packet(kPeer6, kUs6, IPPROTO_ICMPV6, icmpv6(kPeer6, kUs6, 128, 0, Bytes(8)))),
+      "ethernet_bad_source");
+  expect_drop(ethernet(kOurMac, kNone, 0x0806, arp(1, kPeerMac, kPeer4, {}, kUs4)),
+              "ethernet_bad_source");
+  EXPECT_TRUE(sent().empty());
 }
 
 TEST_F(HostReceive, Rfc1122Section336UnicastPacketsInGroupFramesAreDropped) {

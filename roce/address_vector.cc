@@ -7,6 +7,7 @@
 
 #include <rte_ip.h>
 
+#include "stack/ecn.h"
 #include "stack/roce_locator.h"
 
 namespace rockhopper::roce {
@@ -20,6 +21,15 @@ std::uint16_t source_port(std::uint32_t flow_label, std::uint64_t entropy) {
   std::uint32_t label = flow_label;
   if (label == 0) label = static_cast<std::uint32_t>(entropy * 0x9e3779b97f4a7c15 >> 44);
   return static_cast<std::uint16_t>(kFirst | ((label ^ label >> 14) & kMask));
+}
+
+/// A packet that says it is ECN-capable is marked where others are dropped, so only a sender that
+/// obeys notifications may say it (RFC 3168, section 5); the queue pair knows. Recipes for RNICs,
+/// which mask these bits, use classes with them (106). A mark stays: with it a peer's notifications
+/// are tried.
+std::uint8_t without_capability(std::uint8_t traffic_class) {
+  const bool marked = (traffic_class & stack::kEcnMask) == stack::kEcnCe;
+  return marked ? traffic_class : static_cast<std::uint8_t>(traffic_class & ~stack::kEcnMask);
 }
 
 }  // namespace
@@ -49,7 +59,7 @@ stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy) {
           .destination = av.destination,
           .source_port = source_port(av.flow_label, entropy),
           .destination_port = stack::kRoceUdpPort,
-          .traffic_class = av.traffic_class,
+          .traffic_class = without_capability(av.traffic_class),
           .hop_limit = av.hop_limit,
           .flow_label = av.flow_label,
           .priority = av.service_level};

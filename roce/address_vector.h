@@ -17,6 +17,8 @@ namespace rockhopper::roce {
 struct AddressVector {
   stack::IpAddress source;       ///< local GID; one of the host's addresses
   stack::IpAddress destination;  ///< remote GID
+  /// DSCP times 4. Of its ECN bits only "congestion experienced" is sent as it is; else the queue
+  /// pair's congestion control says whether it is ECN-capable.
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
   std::uint32_t flow_label = 0;    ///< 20 bits; also entropy of the UDP source port when not 0

@@ -87,7 +87,7 @@ void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
                    "without --vlan: send frames with a tag of VLAN id 0, for its priority");
   network
       .add_option("--tclass,--traffic-class", options.traffic_class,
-                  "traffic class of what is sent: DSCP times 4, and ECN")
+                  "traffic class of what is sent: DSCP times 4")
       .range(0, 255);
   network.add_option("--pkeys LIST", options.pkeys,
                      "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "

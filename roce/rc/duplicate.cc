@@ -42,7 +42,8 @@ void Responder::Duplicate::repeat_response() {
     return;
   }
   if (found->kind == Kind::lock) {
-    owe(*found);  // that of a lock request, or of one that was flushed with its scope
+    owe(*found, 0,
+        found->psn_count);  // that of a lock request, or of one that was flushed with its scope
     return;
   }
   switch (packet_.headers.opcode->operation) {
@@ -62,17 +63,28 @@ void Responder::Duplicate::repeat_response() {
   }
 }
 
-/// A READ may be repeated from a packet in the middle; its range must be the end of the original's.
+/// A READ may be repeated from a packet in the middle, to the end of the original's range (IBTA
+/// vol. 1, 9.7.5.1.2), or whole packets of it: RNICs that retransmit selectively ask for what they
+/// miss.
 void Responder::Duplicate::repeat_read(Resource& read) {
   const wire::Headers& headers = packet_.headers;
   const auto index = static_cast<std::uint32_t>(wire::distance(read.first_psn, headers.bth.psn));
-  const std::uint64_t offset = std::uint64_t{index} * bytes(qp_.attributes().path_mtu);
+  const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
+  const std::uint64_t offset = std::uint64_t{index} * mtu;
+  const std::uint32_t length = headers.reth.length;
   if (read.kind != Kind::read || headers.reth.rkey != read.rkey ||
-      headers.reth.va != read.va + offset || headers.reth.length != read.length - offset) {
+      headers.reth.va != read.va + offset) {
     drop();
     return;
   }
-  owe(read, index);
+  const std::uint64_t rest = read.length - offset;
+  if (length == rest) {
+    owe(read, index, read.psn_count - index);
+  } else if (length > 0 && length < rest && length % mtu == 0) {
+    owe(read, index, length / mtu);
+  } else {
+    drop();
+  }
 }
 
 void Responder::Duplicate::repeat_atomic(Resource& atomic) {
@@ -80,7 +92,7 @@ void Responder::Duplicate::repeat_atomic(Resource& atomic) {
     drop();
     return;
   }
-  owe(atomic);
+  owe(atomic, 0, atomic.psn_count);
 }
 
 /// It was kept as a READ of no bytes.
@@ -91,12 +103,12 @@ void Responder::Duplicate::repeat_placement(Resource& placement) {
     drop();
     return;
   }
-  owe(placement);
+  owe(placement, 0, placement.psn_count);
 }
 
-/// The answer from its packet `index` on goes again.
-void Responder::Duplicate::owe(Resource& resource, std::uint32_t index) {
-  responder_.resources_.repeat(resource, index);
+/// `count` packets of the answer from `index` on go again.
+void Responder::Duplicate::owe(Resource& resource, std::uint32_t index, std::uint32_t count) {
+  responder_.resources_.repeat(resource, index, count);
   qp_.schedule();
 }
 

@@ -57,7 +57,7 @@ rte_mbuf* Responder::ReplyPacket::selective_acknowledge(wire::Aeth aeth,
 rte_mbuf* Responder::ReplyPacket::read_response(const Resource& owing, const std::byte* data,
                                                 std::uint32_t length) const {
   const std::uint32_t index = owing.next;
-  const bool last = index + 1 == owing.psn_count;
+  const bool last = index + 1 == owing.end;
   Opcode opcode = last ? Opcode::rc_rdma_read_response_last : Opcode::rc_rdma_read_response_middle;
   if (index == owing.start) {
     opcode = last ? Opcode::rc_rdma_read_response_only : Opcode::rc_rdma_read_response_first;

@@ -26,14 +26,16 @@ const ResponderResource& ResponderResources::drop_oldest() {
 }
 
 void ResponderResources::put(const Resource& resource) {
-  assert(!is_full() && resource.owes());
-  at(tail_++) = resource;
+  assert(!is_full() && resource.psn_count > 0);
+  Resource& place = at(tail_++);
+  place = resource;
+  place.end = place.psn_count;
 }
 
 const ResponderResource& ResponderResources::on_sent() {
   Resource& owing = this->owing();
   // One packet answers a lock request, whatever PSNs its scope takes.
-  owing.next = owing.kind == Resource::Kind::lock ? owing.psn_count : owing.next + 1;
+  owing.next = owing.kind == Resource::Kind::lock ? owing.end : owing.next + 1;
   owing.sent = std::max(owing.sent, owing.next);
   skip_answered();
   return owing;
@@ -41,7 +43,7 @@ const ResponderResource& ResponderResources::on_sent() {
 
 void ResponderResources::skip() {
   Resource& owing = this->owing();
-  owing.next = owing.psn_count;
+  owing.next = owing.end;
   skip_answered();
 }
 
@@ -53,8 +55,12 @@ ResponderResource* ResponderResources::find(wire::Psn psn) {
   return nullptr;
 }
 
-void ResponderResources::repeat(Resource& resource, std::uint32_t index) {
-  if (index < resource.next) resource.next = resource.start = index;
+void ResponderResources::repeat(Resource& resource, std::uint32_t index, std::uint32_t count) {
+  assert(count > 0 && index + count <= resource.psn_count);
+  const std::uint32_t end = index + count;
+  const bool owed = resource.owes();
+  resource.end = owed ? std::max(resource.end, end) : end;
+  if (!owed || index < resource.next) resource.next = resource.start = index;
   assert(resource.owes());
   for (std::uint64_t sequence = head_; sequence < pending_; ++sequence) {
     if (&at(sequence) == &resource) {
@@ -70,7 +76,7 @@ void ResponderResources::repeat(Resource& resource, std::uint32_t index) {
 
 void ResponderResources::forgive() {
   for (std::uint64_t sequence = pending_; sequence < tail_; ++sequence) {
-    at(sequence).next = at(sequence).psn_count;
+    at(sequence).next = at(sequence).end;
   }
   pending_ = tail_;
   assert(is_consistent());

@@ -22,8 +22,9 @@ struct ResponderResource {
 
   wire::Psn first_psn;
   std::uint32_t psn_count = 0;
-  std::uint32_t next = 0;   ///< the packet to send next; psn_count when all are sent
+  std::uint32_t next = 0;   ///< the packet to send next; `end` when all are sent
   std::uint32_t start = 0;  ///< the packet with which the current answer began
+  std::uint32_t end = 0;    ///< that before which it ends: psn_count, less if a part is asked again
   std::uint32_t sent = 0;   ///< packets that have been sent at least once
   std::uint32_t msn = 0;
   std::uint32_t length = 0;
@@ -37,7 +38,7 @@ struct ResponderResource {
   std::uint64_t original = 0;             ///< atomics and locks: the value before
   lock::SnapshotPool::Handle snapshot{};  ///< READs of a scope
 
-  [[nodiscard]] bool owes() const { return next != psn_count; }
+  [[nodiscard]] bool owes() const { return next != end; }
   [[nodiscard]] bool is_answered() const { return sent == psn_count; }
   [[nodiscard]] bool contains(wire::Psn psn) const {
     const std::int32_t index = wire::distance(first_psn, psn);
@@ -88,16 +89,18 @@ class ResponderResources {
   /// The oldest goes, and what it owes. Requires that there is one. Its place stays as it is until
   /// put().
   const Resource& drop_oldest();
-  /// Requires !is_full(); has_place() says whether the oldest may go for it.
+  /// It owes its whole answer. Requires !is_full(); has_place() says whether the oldest may go for
+  /// it.
   void put(const Resource& resource);
   /// The next packet of the oldest that owes something, which is returned, has been sent.
   const Resource& on_sent();
   /// The oldest that owes something need not answer.
   void skip();
-  /// `resource`, one of these, owes its packets from `index` on again, and before what later ones
-  /// owe. An answer that is interrupted by it starts anew: READ responses follow each other without
-  /// a gap (IBTA vol. 1, 9.4.4).
-  void repeat(Resource& resource, std::uint32_t index);
+  /// `resource`, one of these, owes `count` packets from `index` on again, and before what later
+  /// ones owe. What it owes already stays owed, and what lies between. An answer that is
+  /// interrupted by it starts anew: READ responses follow each other without a gap (IBTA vol.
+  /// 1, 9.4.4).
+  void repeat(Resource& resource, std::uint32_t index, std::uint32_t count);
   /// Nothing is owed any more: the peer will ask again.
   void forgive();
 

@@ -226,7 +226,8 @@ TEST_F(DcCongestion, AnotherConnectionOverTheSamePathDoesNot) {
 }
 
 /// "Congestion experienced" in an address handle is sent as it is, as by any queue pair
-/// (Congestion.TheTrafficClassIsSentAsItIs), and answered whether or not anybody will obey.
+/// (Congestion.OnlyACongestionControlMakesATrafficClassEcnCapable), and answered whether or not
+/// anybody will obey.
 TEST_F(DcCongestion, WithoutCongestionControlNotificationsAreIgnored) {
   dc::Dci& dci = pair_.make_dci();
   write(dci, marked_);

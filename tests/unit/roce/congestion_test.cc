@@ -299,19 +299,29 @@ TEST(Congestion, DcqcnsPacketsAreEcnCapableAndOthersAreNot) {
   EXPECT_EQ(rig.qp().congestion_control().algorithm, CongestionAlgorithm::none);
 }
 
-/// The ECN field of a traffic class too, "congestion experienced" included.
-TEST(Congestion, TheTrafficClassIsSentAsItIs) {
-  Rig rig;
-  roce::QueuePair& qp = rig.make_qp({});
-  roce::QpAttributes attributes = rig.attributes({});
-  attributes.ah_attr.traffic_class = 10 << 2 | kCe;
-  ASSERT_TRUE(qp.bring_up(attributes, roce::QpState::rts).has_value());
-  for (const auto algorithm : {CongestionAlgorithm::none, CongestionAlgorithm::dcqcn}) {
+/// What NVIDIA's recipes have for a traffic class, 106, is ECN-capable; an RNIC asks its congestion
+/// control and not the application. "Congestion experienced" is sent as it is.
+TEST(Congestion, OnlyACongestionControlMakesATrafficClassEcnCapable) {
+  constexpr std::uint8_t kDscp = 26 << 2;
+  constexpr std::uint8_t kEct0 = 2;
+  const auto sent_as = [](std::uint8_t traffic_class, CongestionAlgorithm algorithm) {
+    Rig rig;
+    roce::QueuePair& qp = rig.make_qp({});
+    roce::QpAttributes attributes = rig.attributes({});
+    attributes.ah_attr.traffic_class = traffic_class;
+    EXPECT_TRUE(qp.bring_up(attributes, roce::QpState::rts).has_value());
     set(qp, {.algorithm = algorithm});
-    ASSERT_EQ(qp.post_send({.opcode = roce::WrOpcode::rdma_write}), roce::PostResult::ok);
+    EXPECT_EQ(qp.post_send({.opcode = roce::WrOpcode::rdma_write}), roce::PostResult::ok);
     const auto sent = rig.sent();
-    ASSERT_THAT(sent, SizeIs(1));
-    EXPECT_EQ(sent[0].ip[1], 10 << 2 | kCe);
+    return sent.size() == 1 ? int{sent[0].ip[1]} : -1;
+  };
+  for (const std::uint8_t ecn : {0, 1, 2}) {
+    EXPECT_EQ(sent_as(kDscp | ecn, CongestionAlgorithm::none), kDscp);
+    EXPECT_EQ(sent_as(kDscp | ecn, CongestionAlgorithm::swift), kDscp);
+    EXPECT_EQ(sent_as(kDscp | ecn, CongestionAlgorithm::dcqcn), kDscp | kEct0);
+  }
+  for (const auto algorithm : {CongestionAlgorithm::none, CongestionAlgorithm::dcqcn}) {
+    EXPECT_EQ(sent_as(kDscp | kCe, algorithm), kDscp | kCe);
   }
 }
 

@@ -103,8 +103,25 @@ TEST(ResponderRead, Clause9_7_5_DuplicateReadMayAskForTheRestOnly) {
   EXPECT_THAT(rig.sent(), ElementsAre(IsResponse(kOnly, kPsn + 3, rig.memory_at(3 * kMtu, kMtu))));
 }
 
+// Requesters that retransmit selectively ask for the packets that they miss (US 10,430,374).
+TEST(ResponderRead, DuplicateReadMayAskForWholePacketsOfIt) {
+  Rig rig;
+  rig.inject(read_request(kPsn, reth(rig, 0, 5 * kMtu + 8)));
+  (void)rig.sent();
+  rig.inject(read_request(kPsn + 3, reth(rig, 3 * kMtu, kMtu)));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsResponse(kOnly, kPsn + 3, rig.memory_at(3 * kMtu, kMtu))));
+  rig.inject(read_request(kPsn + 1, reth(rig, kMtu, 2 * kMtu)));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsResponse(kFirst, kPsn + 1, rig.memory_at(kMtu, kMtu)),
+                                      IsResponse(kLast, kPsn + 2, rig.memory_at(2 * kMtu, kMtu))));
+  // And one further on, and the end after all.
+  rig.inject(read_request(kPsn + 4, reth(rig, 4 * kMtu, kMtu + 8)));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsResponse(kFirst, kPsn + 4, rig.memory_at(4 * kMtu, kMtu)),
+                                      IsResponse(kLast, kPsn + 5, rig.memory_at(5 * kMtu, 8))));
+  EXPECT_EQ(rig.drops(DropReason::duplicate_request), 0u);
+}
+
 TEST(ResponderRead, DuplicateReadOutsideTheOriginalIsDropped) {
-  for (const int kind : {0, 1, 2, 3}) {
+  for (const int kind : {0, 1, 2, 3, 4, 5}) {
     Rig rig;
     rig.inject(read_request(kPsn, reth(rig, 1024, 2 * kMtu)));
     (void)rig.sent();
@@ -119,6 +136,12 @@ TEST(ResponderRead, DuplicateReadOutsideTheOriginalIsDropped) {
         break;
       case 2:
         other.rkey ^= 1;
+        break;
+      case 3:
+        other.length = 100;  // within a packet
+        break;
+      case 4:
+        other.length = 0;
         break;
       default:
         psn = kPsn + 1;  // the rest would begin one packet later

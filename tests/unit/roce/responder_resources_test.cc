@@ -91,7 +91,7 @@ TEST_F(ResponderResourcesTest, RepetitionOfTheOldestGoesWithIt) {
   put(1);
   put(1);
   answer(4);
-  ring_.repeat(*ring_.find(kFirst), 0);
+  ring_.repeat(*ring_.find(kFirst), 0, 2);
   EXPECT_TRUE(ring_.has_place()) << "nobody waits for it";
   (void)ring_.drop_oldest();
   EXPECT_FALSE(ring_.owes());
@@ -112,7 +112,7 @@ TEST_F(ResponderResourcesTest, Clause9_7_5_1_4_ReadIsRepeatedFromTheMiddle) {
   put(4);
   put(1);
   answer(5);
-  ring_.repeat(*ring_.find(kFirst), 2);
+  ring_.repeat(*ring_.find(kFirst), 2, 2);
   EXPECT_EQ(ring_.owing().next, 2u);
   EXPECT_EQ(ring_.owing().start, 2u);
   EXPECT_TRUE(ring_.owing().is_answered()) << "it has been, once";
@@ -124,7 +124,7 @@ TEST_F(ResponderResourcesTest, Clause9_4_4_InterruptedAnswerStartsAnew) {
   put(1, Kind::atomic);
   put(4);
   answer(3);  // two of the READ's
-  ring_.repeat(*ring_.find(kFirst), 0);
+  ring_.repeat(*ring_.find(kFirst), 0, 1);
   EXPECT_EQ(ring_.owing().first_psn, kFirst);
   answer(1);
   EXPECT_EQ(ring_.owing().first_psn, kFirst + 1);
@@ -134,8 +134,41 @@ TEST_F(ResponderResourcesTest, Clause9_4_4_InterruptedAnswerStartsAnew) {
 TEST_F(ResponderResourcesTest, WhatIsStillToBeSentIsNotSetBack) {
   put(4);
   answer(1);
-  ring_.repeat(*ring_.find(kFirst), 3);
+  ring_.repeat(*ring_.find(kFirst), 3, 1);
   EXPECT_EQ(ring_.owing().next, 1u);
+}
+
+TEST_F(ResponderResourcesTest, PartsAreRepeatedAlone) {
+  put(8);
+  answer(8);
+  ring_.repeat(*ring_.find(kFirst), 3, 2);
+  EXPECT_EQ(ring_.owing().start, 3u);
+  EXPECT_EQ(ring_.on_sent().next, 4u);
+  EXPECT_FALSE(ring_.on_sent().owes());
+  ring_.repeat(*ring_.find(kFirst), 6, 1);
+  EXPECT_EQ(ring_.owing().next, 6u) << "behind the part before";
+  EXPECT_FALSE(ring_.on_sent().owes());
+}
+
+TEST_F(ResponderResourcesTest, PartsThatAreOwedBecomeOne) {
+  put(8);
+  answer(8);
+  ring_.repeat(*ring_.find(kFirst), 3, 1);
+  ring_.repeat(*ring_.find(kFirst), 5, 2);
+  EXPECT_EQ(ring_.owing().next, 3u);
+  EXPECT_EQ(ring_.owing().end, 7u);
+  ring_.repeat(*ring_.find(kFirst), 1, 1);
+  EXPECT_EQ(ring_.owing().next, 1u);
+  EXPECT_EQ(ring_.owing().end, 7u);
+}
+
+// The rest of an answer that is not complete is nobody's repetition.
+TEST_F(ResponderResourcesTest, APartDoesNotEndAnAnswerThatIsOnItsWay) {
+  put(8);
+  answer(4);
+  ring_.repeat(*ring_.find(kFirst), 1, 1);
+  EXPECT_EQ(ring_.owing().next, 1u);
+  EXPECT_EQ(ring_.owing().end, 8u);
 }
 
 TEST_F(ResponderResourcesTest, SkipLeavesTheRest) {
@@ -180,7 +213,9 @@ TEST_F(ResponderResourcesTest, StaysConsistentWhateverComesInWhateverOrder) {
         break;
       case 2:
         if (Resource* found = ring_.find(next_ - static_cast<std::uint32_t>(random() % 8))) {
-          ring_.repeat(*found, static_cast<std::uint32_t>(random()) % found->psn_count);
+          const auto index = static_cast<std::uint32_t>(random()) % found->psn_count;
+          ring_.repeat(*found, index,
+                       1 + static_cast<std::uint32_t>(random()) % (found->psn_count - index));
         }
         break;
       default:

@@ -42,8 +42,7 @@ void Responder::Duplicate::repeat_response() {
     return;
   }
   if (found->kind == Kind::lock) {
-    owe(*found, 0,
-        found->psn_count);  // that of a lock request, or of one that was flushed with its scope
+    owe(*found);  // that of a lock request, or of one that was flushed with its scope
     return;
   }
   switch (packet_.headers.opcode->operation) {
@@ -92,7 +91,7 @@ void Responder::Duplicate::repeat_atomic(Resource& atomic) {
     drop();
     return;
   }
-  owe(atomic, 0, atomic.psn_count);
+  owe(atomic);
 }
 
 /// It was kept as a READ of no bytes.
@@ -103,7 +102,7 @@ void Responder::Duplicate::repeat_placement(Resource& placement) {
     drop();
     return;
   }
-  owe(placement, 0, placement.psn_count);
+  owe(placement);
 }
 
 /// `count` packets of the answer from `index` on go again.

@@ -27,6 +27,7 @@ class Responder::Duplicate {
   void repeat_read(Resource& read);
   void repeat_atomic(Resource& atomic);
   void repeat_placement(Resource& placement);
+  void owe(Resource& resource) { owe(resource, 0, resource.psn_count); }
   void owe(Resource& resource, std::uint32_t index, std::uint32_t count);
   void drop() { responder_.drop(DropReason::duplicate_request, packet_); }
 

@@ -108,8 +108,10 @@ void Requester::Answer::on_nak() {
   EngineCounters& counters = qp_.engine().counters();
   if (aeth().nak_code() == wire::NakCode::psn_sequence_error) {
     counters.rcvd_seq_err.add();
+    Retry& retry = requester_.retry_;
     // Packets behind one that drew an RNR NAK draw this from some responders: the wait covers it.
-    if (!requester_.retry_.is_rnr_wait() && requester_.use_retry()) {
+    if (!retry.is_loss_known() && !retry.is_rnr_wait() && requester_.use_retry()) {
+      retry.note_known_loss();
       requester_.note_loss(false, now_ns_);
       requester_.go_back();
       requester_.restart_ack_timer(now_ns_);
@@ -133,6 +135,7 @@ void Requester::Answer::on_rnr_nak() {
   }
   // The peer may be busy for longer than losses are rare.
   retry.on_sign_of_life(qp_.attributes().retry_cnt);
+  retry.forget_known_loss();
   requester_.go_back();
   retry.await_receiver(qp_.engine().timers(), now_ns_ + wire::rnr_timer_ns(aeth().timer()));
 }

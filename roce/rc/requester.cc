@@ -230,8 +230,8 @@ void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, boo
   const bool sent_again = distance < window_.cursor_ahead();
   const bool selective = held && qp_.repeats_selectively();
   if (selective && !qp_.selective_repeat()->on_response_skipped(window_.unacked_psn())) return;
-  if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
-    retry_.note_implied_nak();
+  if (sent_again && !retry_.is_loss_known() && !retry_.is_rnr_wait() && use_retry()) {
+    retry_.note_known_loss();
     note_loss(false, now_ns);
     if (selective) {
       go_back(SelectiveRepeat::Reason::response);
@@ -294,7 +294,7 @@ void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
   qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retry_.retries_left());
   const bool is_retry = note_expiry();
   if (is_retry && !use_retry()) return;
-  retry_.forget_implied_nak();
+  retry_.forget_known_loss();
   note_loss(true, now_ns);
   if (window_.sent_ahead() > 0) go_back_for_responses();
   if (unreachable) {

@@ -15,7 +15,7 @@ void Retry::stop(stack::TimingWheel& timers) { await_nothing(timers); }
 
 void Retry::pause(stack::TimingWheel& timers, std::uint8_t retry_cnt) {
   retries_left_ = retry_cnt;
-  implied_nak_done_ = false;
+  loss_known_ = false;
   await_nothing(timers);
 }
 
@@ -54,7 +54,7 @@ void Retry::on_received(std::uint32_t distance, std::uint8_t retry_cnt) {
   if (distance > received_ahead_) {
     received_ahead_ = distance;
     retries_left_ = retry_cnt;
-    implied_nak_done_ = false;
+    loss_known_ = false;
   }
 }
 

@@ -33,8 +33,8 @@ class Retry {
   [[nodiscard]] bool is_rnr_wait() const { return state_ == State::rnr_wait; }
   [[nodiscard]] bool is_idle() const { return state_ == State::idle; }
   [[nodiscard]] std::uint8_t retries_left() const { return retries_left_; }
-  /// An implied NAK has been obeyed since the last progress.
-  [[nodiscard]] bool is_implied_nak_done() const { return implied_nak_done_; }
+  /// A NAK, or an implied one, has been obeyed since the last progress.
+  [[nodiscard]] bool is_loss_known() const { return loss_known_; }
 
   /// Makes it as new: it waits for nothing and has all retries.
   void reset(stack::TimingWheel& timers, std::uint8_t retry_cnt, std::uint8_t rnr_retry);
@@ -67,7 +67,7 @@ class Retry {
   void on_progress(std::uint8_t retry_cnt, std::uint8_t rnr_retry) {
     retries_left_ = retry_cnt;
     rnr_retries_left_ = rnr_retry;
-    implied_nak_done_ = false;
+    loss_known_ = false;
     received_ahead_ = 0;
     if (state_ == State::rnr_wait) [[unlikely]] {
       state_ = State::awaiting_ack;
@@ -83,11 +83,11 @@ class Retry {
   [[nodiscard]] bool use_retry();
   /// The peer has sent an RNR NAK. Returns false if that has happened rnr_retry times before.
   [[nodiscard]] bool use_rnr_retry(std::uint8_t rnr_retry);
-  /// What is lost has been noticed by what came behind it; until there is progress, further answers
-  /// say the same.
-  void note_implied_nak() { implied_nak_done_ = true; }
+  /// What is lost has been told of by what came behind it; until there is progress, further NAKs
+  /// and answers say the same. Some RNICs send one for each packet that comes too early.
+  void note_known_loss() { loss_known_ = true; }
   /// What will be sent again may be lost again.
-  void forget_implied_nak() { implied_nak_done_ = false; }
+  void forget_known_loss() { loss_known_ = false; }
 
  private:
   /// What holds between any two calls.
@@ -96,7 +96,7 @@ class Retry {
   stack::Timer timer_;                ///< armed if and only if state_ is not idle
   std::uint32_t received_ahead_ = 0;  ///< PSNs that the peer has, by NAKs; 0 after progress
   State state_ = State::idle;
-  bool implied_nak_done_ = false;
+  bool loss_known_ = false;
   std::uint8_t retries_left_ = 0;      ///< <= retry_cnt
   std::uint8_t rnr_retries_left_ = 0;  ///< <= rnr_retry; kWithoutLimit is not counted down
 };

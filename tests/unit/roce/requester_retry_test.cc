@@ -143,11 +143,41 @@ TEST(RequesterSequenceNak, Clause9_9_2_CountsAsARetry) {
   post_and_send(rig, 1);
   rig.inject(nak(kPsn, NakCode::psn_sequence_error));
   EXPECT_EQ(rig.sent().size(), 1u);
-  rig.inject(nak(kPsn, NakCode::psn_sequence_error));
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_EQ(rig.sent().size(), 1u);
   rig.inject(nak(kPsn, NakCode::psn_sequence_error));
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::retry_exc_err)));
+}
+
+// Some RNICs send one for each packet that comes too early.
+TEST(RequesterSequenceNak, RepetitionsAreOneUntilThereIsProgress) {
+  Rig rig({.retry_cnt = 2});
+  post_and_send(rig, 4);
+  for (unsigned i = 0; i < 10; ++i) {
+    rig.inject(nak(kPsn + 1, NakCode::psn_sequence_error));
+    EXPECT_EQ(rig.sent().size(), i == 0 ? 3u : 0u);
+  }
+  rig.inject(nak(kPsn + 2, NakCode::psn_sequence_error));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, kPsn + 2), IsPacket(kWrite, kPsn + 3)))
+      << "another packet is missing";
+  EXPECT_EQ(rig.counters().rcvd_seq_err.value(), 11u);
+  rig.inject(ack(kPsn + 3));
+  EXPECT_EQ(rig.send_completions().size(), 4u);
+  EXPECT_EQ(rig.qp().state(), QpState::rts);
+}
+
+// What is sent after the wait may be lost, whatever was lost before it.
+TEST(RequesterSequenceNak, IsObeyedAgainAfterAnRnrNak) {
+  Rig rig;
+  post_and_send(rig, 2, WrOpcode::send);
+  rig.inject(nak(kPsn, NakCode::psn_sequence_error));
+  EXPECT_EQ(rig.sent().size(), 2u);
+  rig.inject(rnr_nak(kPsn, 1));
+  rig.advance(wire::rnr_timer_ns(1) + kTickNs);
+  EXPECT_EQ(rig.sent().size(), 2u);
+  rig.inject(nak(kPsn, NakCode::psn_sequence_error));
+  EXPECT_EQ(rig.sent().size(), 2u);
 }
 
 TEST(RequesterSequenceNak, SkippingAReadIsAnImpliedNakFirst) {

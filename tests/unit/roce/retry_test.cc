@@ -57,7 +57,7 @@ TEST_F(RetryTest, WaitsForNothingAtFirst) {
   EXPECT_TRUE(retry_.is_idle());
   EXPECT_TRUE(wheel_.empty());
   EXPECT_EQ(retry_.retries_left(), kRetries);
-  EXPECT_FALSE(retry_.is_implied_nak_done());
+  EXPECT_FALSE(retry_.is_loss_known());
 }
 
 TEST_F(RetryTest, Clause9_7_6_1_3_AnswerIsAwaitedForItsTime) {
@@ -173,37 +173,37 @@ TEST_F(RetryTest, ProgressBringsBackAllRetries) {
   ASSERT_TRUE(retry_.use_retry());
   ASSERT_TRUE(retry_.use_rnr_retry(kRnrRetries));
   ASSERT_TRUE(retry_.use_rnr_retry(kRnrRetries));
-  retry_.note_implied_nak();
+  retry_.note_known_loss();
   retry_.on_progress(kRetries, kRnrRetries);
   EXPECT_EQ(retry_.retries_left(), kRetries);
   EXPECT_TRUE(retry_.use_rnr_retry(kRnrRetries));
-  EXPECT_FALSE(retry_.is_implied_nak_done());
+  EXPECT_FALSE(retry_.is_loss_known());
 }
 
 TEST_F(RetryTest, SignOfLifeBringsBackRetriesButNotThoseOfRnrNaks) {
   ASSERT_TRUE(retry_.use_retry());
   ASSERT_TRUE(retry_.use_rnr_retry(kRnrRetries));
   ASSERT_TRUE(retry_.use_rnr_retry(kRnrRetries));
-  retry_.note_implied_nak();
+  retry_.note_known_loss();
   retry_.on_sign_of_life(kRetries);
   EXPECT_EQ(retry_.retries_left(), kRetries);
   EXPECT_FALSE(retry_.use_rnr_retry(kRnrRetries));
-  EXPECT_TRUE(retry_.is_implied_nak_done());
+  EXPECT_TRUE(retry_.is_loss_known());
 }
 
 TEST_F(RetryTest, ImpliedNakCountsOnceUntilItIsForgotten) {
-  retry_.note_implied_nak();
-  EXPECT_TRUE(retry_.is_implied_nak_done());
-  retry_.forget_implied_nak();
-  EXPECT_FALSE(retry_.is_implied_nak_done());
+  retry_.note_known_loss();
+  EXPECT_TRUE(retry_.is_loss_known());
+  retry_.forget_known_loss();
+  EXPECT_FALSE(retry_.is_loss_known());
 }
 
 TEST_F(RetryTest, ReceptionIsProgressOnlyWhereItIsMoreThanBefore) {
   const auto retries_after = [&](std::uint32_t distance) {
     (void)retry_.use_retry();
-    retry_.note_implied_nak();
+    retry_.note_known_loss();
     retry_.on_received(distance, kRetries);
-    EXPECT_EQ(retry_.is_implied_nak_done(), retry_.retries_left() != kRetries);
+    EXPECT_EQ(retry_.is_loss_known(), retry_.retries_left() != kRetries);
     return retry_.retries_left();
   };
   EXPECT_EQ(retries_after(5), kRetries);
@@ -217,13 +217,13 @@ TEST_F(RetryTest, ReceptionIsProgressOnlyWhereItIsMoreThanBefore) {
 TEST_F(RetryTest, PauseWaitsForNothingAndCountsAnew) {
   ASSERT_TRUE(retry_.use_retry());
   ASSERT_TRUE(retry_.use_rnr_retry(kRnrRetries));
-  retry_.note_implied_nak();
+  retry_.note_known_loss();
   await_receiver();
   retry_.pause(wheel_, kRetries);
   EXPECT_TRUE(retry_.is_idle());
   EXPECT_TRUE(wheel_.empty());
   EXPECT_EQ(retry_.retries_left(), kRetries);
-  EXPECT_FALSE(retry_.is_implied_nak_done());
+  EXPECT_FALSE(retry_.is_loss_known());
 }
 
 TEST_F(RetryTest, StopWaitsForNothing) {

@@ -12,7 +12,9 @@ namespace rockhopper::roce {
 #define ROCKHOPPER_DROP_REASONS(X)                                                       \
   X(malformed, "headers do not fit the packet's length or are not RoCEv2")               \
   X(bad_icrc, "the ICRC does not match")                                                 \
-  X(unknown_opcode, "an opcode that IBTA does not define, of a service without answers") \
+  X(cnp_bad_length, "a CNP without 16 bytes behind its BTH, as some switches may send")  \
+  X(ack_bad_pad, "an acknowledgement with a pad count, which has nothing to pad")        \
+  X(unknown_opcode, "an opcode that IBTA does not define, and nobody is to answer")      \
   X(unserved_opcode, "an opcode that this engine does not serve")                        \
   X(unknown_qp, "no such queue pair")                                                    \
   X(bad_qp_state, "the queue pair's state takes no such packets")                        \

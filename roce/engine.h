@@ -61,6 +61,10 @@ struct EngineConfig {
   /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
   /// one port are to have the same one.
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};
+  /// An opcode that IBTA reserves in a service with acknowledgements is NAKed, which ends the
+  /// connection at both ends (IBTA vol. 1, 9.9.3). Without, it is dropped: for peers with probes of
+  /// their own.
+  bool nak_reserved_opcodes = true;
   bool send_cnps = true;                            ///< answer marked packets by CNPs
   std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
   std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair

@@ -18,6 +18,16 @@ namespace {
 constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
 bool takes_responses(QpState state) { return state == QpState::rts || state == QpState::sqd; }
 
+/// Why a packet is dropped whose headers are not as they should be.
+DropReason reason_of(wire::ParseResult result, const wire::OpcodeInfo* opcode) {
+  if (result == wire::ParseResult::unknown_opcode) return DropReason::unknown_opcode;
+  if (opcode == nullptr) return DropReason::malformed;
+  if (opcode->operation == wire::Operation::cnp) return DropReason::cnp_bad_length;
+  const bool is_pad = result == wire::ParseResult::bad_pad;
+  return is_pad && opcode->operation == wire::Operation::acknowledge ? DropReason::ack_bad_pad
+                                                                     : DropReason::malformed;
+}
+
 }  // namespace
 
 void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
@@ -97,13 +107,10 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   const std::span transport{head + l3_length, head_length - l3_length};
   auto parsed = wire::parse_headers(transport, datagram.payload_length, headers);
   if (parsed != wire::ParseResult::ok) [[unlikely]] {
-    if (parsed == wire::ParseResult::unknown_opcode) {
+    if (parsed == wire::ParseResult::unknown_opcode && config_.nak_reserved_opcodes) {
       parsed = wire::parse_reserved_request(transport, datagram.payload_length, headers);
     }
-    if (parsed != wire::ParseResult::ok) {
-      return parsed == wire::ParseResult::unknown_opcode ? DropReason::unknown_opcode
-                                                         : DropReason::malformed;
-    }
+    if (parsed != wire::ParseResult::ok) return reason_of(parsed, headers.opcode);
   }
   const std::uint32_t icrc_offset = std::uint32_t{datagram.payload_offset} +
                                     datagram.payload_length -

@@ -127,6 +127,9 @@ bool Gsi::send(const MadPath& to, MadBytes mad, std::uint64_t now_ns) {
     counters_.unreachable_mads.add();
     return false;
   }
+  // Linux looks for a GID of the VLAN that a MAD came from, and its own GIDs without a VLAN are of
+  // another than 0.
+  (*ah)->flow().config.priority_tag = false;
   const Sending sending{.ah = *ah, .buffer = free_buffers_.back(), .pkey_index = to.pkey_index};
   free_buffers_.pop_back();
   std::memcpy(send_buffer(sending.buffer), mad.data(), mad.size());

@@ -21,6 +21,7 @@ constexpr std::uint16_t kDataRoomMin = RTE_PKTMBUF_HEADROOM + 64;
 constexpr std::uint8_t kLinkLocalPrefixLength = 64;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
+constexpr std::uint16_t kRoceV1EtherType = 0x8915;
 
 bool lacks_source(const EthernetHeader& ethernet) {
   return rte_is_zero_ether_addr(&ethernet.source) != 0;
@@ -203,7 +204,7 @@ bool Host::resolve_back(Flow& flow, const rte_ether_addr& station) const {
 void Host::build_header(Flow& flow, const rte_ether_addr& mac) const {
   const FlowConfig& config = flow.config;
   std::optional<std::uint16_t> tci;
-  if (context_.config.vlan_id || context_.config.priority_tags) {
+  if (context_.config.vlan_id || (context_.config.priority_tags && config.priority_tag)) {
     const unsigned priority =
         context_.config.priorities.trust == Trust::dscp
             ? context_.config.priorities.of_traffic_class(config.traffic_class)
@@ -292,6 +293,8 @@ HostDrop Host::receive_ethernet(HostFrame& frame, std::uint64_t now_ns) {
     case RTE_ETHER_TYPE_ARP:
       if (lacks_source(frame.ethernet)) return HostDrop::ethernet_bad_source;
       return neighbour_receiver_.receive_arp(frame, now_ns);
+    case kRoceV1EtherType:
+      return HostDrop::roce_v1;
     default:
       return reason;
   }

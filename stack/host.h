@@ -48,6 +48,7 @@ struct FlowConfig {
   std::uint8_t hop_limit = 64;
   std::uint32_t flow_label = 0;  ///< IPv6 only, 20 bits
   std::uint8_t priority = 0;     ///< service level: the tag's priority where the port trusts that
+  bool priority_tag = true;      ///< it has the tag of HostConfig::priority_tags
 };
 
 /// The finished Ethernet/VLAN/IP/UDP header of one flow, ready to be put before a payload.

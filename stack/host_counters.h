@@ -17,6 +17,7 @@ namespace rockhopper::stack {
   X(ethernet_own_source, "a frame of this host came back")                                        \
   X(ethernet_not_ours, "a frame for another station")                                             \
   X(ethernet_wrong_vlan, "a frame with another VLAN id, or with one where there is to be none")   \
+  X(roce_v1, "a frame of RoCE version 1 (EtherType 0x8915); version 2 is served")                 \
   X(ethernet_unknown_type, "an EtherType other than IPv4, IPv6 and ARP")                          \
   X(arp_truncated, "shorter than an ARP message")                                                 \
   X(arp_unsupported, "neither request nor reply for IPv4 over Ethernet")                          \

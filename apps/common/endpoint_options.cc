@@ -89,6 +89,11 @@ void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
       .add_option("--tclass,--traffic-class", options.traffic_class,
                   "traffic class of what is sent: DSCP times 4")
       .range(0, 255);
+  network
+      .add_option("--reserved-opcodes", options.reserved_opcodes,
+                  "what an opcode that IBTA reserves gets on a reliable connection: nak, which "
+                  "ends it, or drop")
+      .one_of({"nak", "drop"});
   network.add_option("--pkeys LIST", options.pkeys,
                      "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "
                      "default partition");
@@ -282,6 +287,7 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     }
   }
   config.host.vlan_id = options.vlan;
+  config.engine.nak_reserved_opcodes = options.reserved_opcodes == "nak";
   ROCKHOPPER_TRY(set_partitions(options, config));
   ROCKHOPPER_TRY(set_priorities(options, config));
   config.pcap = {.path = options.pcap, .interface_name = ""};

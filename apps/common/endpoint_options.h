@@ -27,6 +27,7 @@ struct EndpointOptions {
   std::string dscp_priorities;
   bool priority_tags = false;
   unsigned traffic_class = 0;
+  std::string reserved_opcodes = "nak";
   std::string pkeys;
   std::uint16_t pkey_index = 0;
   std::optional<std::uint16_t> link_mtu;

@@ -3,6 +3,8 @@
 #include "apps/rh_run/sysfs_tree.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -11,9 +13,10 @@
 #include <system_error>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <rdma/rdma_user_cm.h>
-#include <unistd.h>
+#include <sys/file.h>
 
 #include "apps/rh_run/netlink_answers.h"
 #include "apps/verbs/abi/counter_files.h"
@@ -21,6 +24,7 @@
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/node/lid.h"
 #include "apps/verbs/node/settings.h"
+#include "stack/descriptor.h"
 #include "stack/kernel_addresses.h"
 #include "stack/runtime_directory.h"
 
@@ -140,6 +144,46 @@ void write_tree(const fs::path& root, const Files& files, const verbs::Devices& 
   fs::create_symlink("/dev/null", nodes / "rdma_cm");
 }
 
+/// While it lives, the signals that end a program wait.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// Makes the tree, which appears at once and whole. One process of the runtime directory writes at
+/// a time, so that there is one unfinished tree at most: that of somebody who was killed.
+Expected<void> make_tree(const fs::path& tree, const Files& files, const verbs::Devices& devices) {
+  const fs::path runtime = tree.parent_path();
+  const stack::Descriptor lock(::open(runtime.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock || ::flock(lock.fd(), LOCK_EX) != 0) {
+    return fail(ErrorCode::io, "cannot lock {}: {}", runtime.string(),
+                std::generic_category().message(errno));
+  }
+  if (fs::exists(tree)) return {};
+  const SignalsWait signals_wait;
+  const fs::path unfinished = runtime / "unfinished-tree";
+  try {
+    fs::remove_all(unfinished);
+    write_tree(unfinished, files, devices);
+    fs::rename(unfinished, tree);
+  } catch (const std::exception& problem) {
+    std::error_code ignored;
+    fs::remove_all(unfinished, ignored);
+    return fail(ErrorCode::io, "cannot write {}: {}", unfinished.string(), problem.what());
+  }
+  return {};
+}
+
 }  // namespace
 
 Expected<std::string> render_tree() {
@@ -157,20 +201,7 @@ Expected<std::string> render_tree() {
   files["netlink"] = netlink_answers(devices, settings.addresses);
   const fs::path tree = fmt::format("{}/tree-{:016x}", runtime, hash_of(files));
   std::error_code error;
-  if (fs::exists(tree, error)) return tree.string();
-  // It appears at once and whole. Another one may have made it meanwhile.
-  const fs::path unfinished = fmt::format("{}.{}", tree.string(), getpid());
-  try {
-    write_tree(unfinished, files, devices);
-    fs::rename(unfinished, tree, error);
-    if (error) fs::remove_all(unfinished);
-    if (error && !fs::exists(tree)) {
-      return fail(ErrorCode::io, "cannot make {}: {}", tree.string(), error.message());
-    }
-  } catch (const std::exception& problem) {
-    fs::remove_all(unfinished, error);
-    return fail(ErrorCode::io, "cannot write {}: {}", unfinished.string(), problem.what());
-  }
+  if (!fs::exists(tree, error)) ROCKHOPPER_TRY(make_tree(tree, files, devices));
   return tree.string();
 }
 

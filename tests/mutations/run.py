@@ -122,6 +122,8 @@ class Mutant:
             place.parent.mkdir(parents=True, exist_ok=True)
             text = (ROOT / file).read_text(encoding='utf-8')
             place.write_text(mutation.apply(file, text), encoding='utf-8')
+        # rh-run looks for its libraries there.
+        (tree.folder / folder / 'verbs').symlink_to(tree.folder / 'apps/verbs')
 
     def compile(self, target, alone=None):
         """The object in place of `target`, compiled as that was but for warnings and debug data; or

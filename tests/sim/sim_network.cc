@@ -70,6 +70,7 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
     node.host.drop_observer = node.engine.drop_observer = capture_.get();
   }
   node.host.seed = config.seed;
+  node.host.priority_tags = config.priority_tags;
   node.engine.random = &random_;
   node.engine.max_qp = 64;
   node.engine.max_unacked_packets = config.max_unacked_packets;

@@ -52,6 +52,7 @@ struct NetworkConfig {
   PoolSet* pools = nullptr;  ///< not owned
   bool ipv6 = false;
   bool static_neighbours = true;
+  bool priority_tags = false;
   bool segment_arrivals = false;  ///< received packets are chains cut at random places
   std::uint64_t delay_ns = 1000;
   std::uint32_t wire_packets = 4096;

@@ -7,11 +7,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
 
-from verbs_support import ENGINE, FOLDER, LIBRARY_FOLDERS, ORDINARY, PATHS, RH_RUN, THIN, RunTest
+from verbs_support import (ENGINE, FOLDER, LIBRARY_FOLDERS, ORDINARY, PATHS, RH_RUN, THIN, RunTest,
+                           clean_environment)
 
 DLVSYM = '''
 import ctypes
@@ -165,6 +167,37 @@ class Tree(RunTest):
             with self.subTest(command=command):
                 shown = self.assert_good(self.rh_run('--addresses', '192.0.2.1/24', *command))
                 self.assertIn('rh0', shown)
+
+    def interrupt_while_it_is_written(self, number):
+        folder = self.runtime / 'rockhopper'
+        shutil.rmtree(folder, ignore_errors=True)
+        environment = clean_environment(XDG_RUNTIME_DIR=str(self.runtime))
+        with subprocess.Popen([RH_RUN, 'true'], env=environment) as child:
+            while child.poll() is None and not (folder / 'unfinished-tree').exists():
+                pass
+            child.send_signal(number)
+        return [path.name for path in folder.glob('*tree*')]
+
+    def test_interrupted_while_it_is_written(self):
+        """There is the whole tree, or nothing, as the signal waits for its end."""
+        for _ in range(20):
+            for name in self.interrupt_while_it_is_written(signal.SIGINT):
+                self.assertRegex(name, '^tree-[0-9a-f]{16}$')
+
+    def test_killed_while_it_is_written(self):
+        """The next one cleans up."""
+        folder = self.runtime / 'rockhopper'
+        hits = 0
+        for _ in range(20):
+            if 'unfinished-tree' not in self.interrupt_while_it_is_written(signal.SIGKILL):
+                continue
+            hits += 1
+            (folder / 'unfinished-tree/of_another_device').touch()
+            self.assert_good(self.rh_run('true'))
+            [tree] = folder.glob('*tree*')
+            self.assertRegex(tree.name, '^tree-[0-9a-f]{16}$')
+            self.assertFalse((tree / 'of_another_device').exists())
+        self.assertGreater(hits, 0)
 
     def test_tree_is_used_again(self):
         for _ in range(2):

@@ -18,7 +18,7 @@ FOLDER = PROGRAMS / 'verbs'
 THIN = FOLDER / 'libibverbs.so.1'
 PATHS = FOLDER / 'librh-paths.so'
 ENGINE = FOLDER / 'librockhopper-verbs.so'
-RH_RUN = PROGRAMS / 'rh-run'
+RH_RUN = pathlib.Path(os.environ.get('ROCKHOPPER_RH_RUN', PROGRAMS / 'rh-run'))
 # Of a build with a sanitizer: its runtime, which programs that are built without do not have.
 SANITIZER = os.environ.get('ROCKHOPPER_SANITIZER')
 SANITIZER_OPTIONS = ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')

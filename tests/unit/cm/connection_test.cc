@@ -133,6 +133,24 @@ TEST_P(CmConnection, ThePeerIsToldWhetherThereAreCredits) {
   }
 }
 
+// Linux drops MADs with a tag of VLAN 0, which no GID of its own has.
+TEST_P(CmConnection, ManagementDatagramsHaveNoPriorityTag) {
+  start({.network = {.ipv6 = ipv6(), .priority_tags = true}});
+  connect(net().make_qp(0, type()), to_peer());
+  manager(0).poll(net().now_ns());
+  std::array<rte_mbuf*, 8> burst{};
+  const std::uint16_t count =
+      net().network().node(0).host().transmit(burst.data(), 8, net().now_ns());
+  std::vector<int> ether_types;
+  for (rte_mbuf* packet : std::span(burst).first(count)) {
+    const auto* frame = rte_pktmbuf_mtod(packet, const std::uint8_t*);
+    // The host announces itself, too.
+    if (packet->pkt_len > wire::kMadBytes) ether_types.push_back(frame[12] << 8 | frame[13]);
+    rte_pktmbuf_free(packet);
+  }
+  EXPECT_THAT(ether_types, ElementsAre(ipv6() ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4));
+}
+
 TEST_P(CmConnection, DataFlowsBothWays) {
   start({.network = {.ipv6 = ipv6()}});
   const Pair pair = establish(type());

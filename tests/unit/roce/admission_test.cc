@@ -50,6 +50,21 @@ TEST(Admission, Clause9_6_HeaderVersion) {
   expect_dropped(rig, good_write(rig), {.version = 1}, DropReason::malformed);
 }
 
+TEST(Admission, AcknowledgementsHaveNoPadding) {
+  Rig rig;
+  rig.post_send(1, roce::WrOpcode::rdma_write, 8);
+  (void)rig.sent();
+  rig.inject(ack(ConnectionOptions{}.sq_psn), {.pad_count = 2});
+  EXPECT_EQ(rig.drops(DropReason::ack_bad_pad), 1u);
+  EXPECT_THAT(rig.send_completions(), IsEmpty());
+}
+
+/// By choice: some RNICs send probes with opcodes of their own.
+TEST(Admission, ReservedOpcodesMayBeDropped) {
+  Rig rig({.nak_reserved_opcodes = false});
+  expect_dropped(rig, good_write(rig), {.opcode = 0x1f}, DropReason::unknown_opcode);
+}
+
 TEST(Admission, UndefinedOpcode) {
   for (const std::uint8_t opcode : std::initializer_list<std::uint8_t>{0x2c, 0x5f, 0x7f, 0xff}) {
     Rig rig;

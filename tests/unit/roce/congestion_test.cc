@@ -181,6 +181,16 @@ TEST(Congestion, ForgedCnpsChangeNothing) {
   EXPECT_EQ(rig.drops(DropReason::unknown_qp), 1u);
 }
 
+TEST(Congestion, CnpsOfAnotherLengthAreCountedAsSuch) {
+  for (const std::int32_t extra : {4, -4, -16}) {
+    Rig rig;
+    set(rig.qp(), dcqcn());
+    rig.inject(cnp(rig), {.extra_bytes = extra});
+    EXPECT_EQ(rig.drops(DropReason::cnp_bad_length), 1u) << extra;
+    EXPECT_EQ(rig.counters().rp_cnp_handled.value(), 0u);
+  }
+}
+
 TEST(Congestion, CnpsForWhatHasNoUseForThemAreCounted) {
   Rig rig;
   rig.inject(cnp(rig));
@@ -302,20 +312,20 @@ TEST(Congestion, DcqcnsPacketsAreEcnCapableAndOthersAreNot) {
 /// What NVIDIA's recipes have for a traffic class, 106, is ECN-capable; an RNIC asks its congestion
 /// control and not the application. "Congestion experienced" is sent as it is.
 TEST(Congestion, OnlyACongestionControlMakesATrafficClassEcnCapable) {
-  constexpr std::uint8_t kDscp = 26 << 2;
-  constexpr std::uint8_t kEct0 = 2;
-  const auto sent_as = [](std::uint8_t traffic_class, CongestionAlgorithm algorithm) {
+  constexpr int kDscp = 26 << 2;
+  constexpr int kEct0 = 2;
+  const auto sent_as = [](int traffic_class, CongestionAlgorithm algorithm) {
     Rig rig;
     roce::QueuePair& qp = rig.make_qp({});
     roce::QpAttributes attributes = rig.attributes({});
-    attributes.ah_attr.traffic_class = traffic_class;
+    attributes.ah_attr.traffic_class = static_cast<std::uint8_t>(traffic_class);
     EXPECT_TRUE(qp.bring_up(attributes, roce::QpState::rts).has_value());
     set(qp, {.algorithm = algorithm});
     EXPECT_EQ(qp.post_send({.opcode = roce::WrOpcode::rdma_write}), roce::PostResult::ok);
     const auto sent = rig.sent();
     return sent.size() == 1 ? int{sent[0].ip[1]} : -1;
   };
-  for (const std::uint8_t ecn : {0, 1, 2}) {
+  for (const int ecn : {0, 1, 2}) {
     EXPECT_EQ(sent_as(kDscp | ecn, CongestionAlgorithm::none), kDscp);
     EXPECT_EQ(sent_as(kDscp | ecn, CongestionAlgorithm::swift), kDscp);
     EXPECT_EQ(sent_as(kDscp | ecn, CongestionAlgorithm::dcqcn), kDscp | kEct0);

@@ -137,6 +137,7 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .max_unacked_packets = max_unacked_packets,
                                        .max_held_packets = options.max_held_packets,
                                        .pkeys = options.pkeys,
+                                       .nak_reserved_opcodes = options.nak_reserved_opcodes,
                                        .async_notifier = options.async_notifier,
                                        .persistence = options.persistence,
                                        .locks = options.locks}));
@@ -298,14 +299,15 @@ bool Rig::untouched_outside(std::size_t offset, std::size_t length) const {
 rte_mbuf* Rig::build(const Packet& packet, const Damage& damage) {
   std::array<std::uint8_t, wire::kHeadersMax> headers{};
   wire::Headers copy = packet.headers;
-  copy.bth.pad_count = wire::pad_count(packet.payload.size());
+  const std::uint8_t padding = wire::pad_count(packet.payload.size());
+  copy.bth.pad_count = damage.pad_count.value_or(padding);
   copy.bth.version = damage.version.value_or(copy.bth.version);
   copy.bth.pkey = damage.pkey.value_or(copy.bth.pkey);
   const std::size_t header_length = wire::emit_headers(copy, headers);
   Payload transport(headers.begin(), headers.begin() + static_cast<std::ptrdiff_t>(header_length));
   transport[0] = damage.opcode.value_or(transport[0]);
   append(transport, packet.payload.data(), packet.payload.size());
-  transport.resize(transport.size() + copy.bth.pad_count);
+  transport.resize(transport.size() + padding);
 
   Payload frame;
   rte_ether_hdr ethernet{};

@@ -43,6 +43,7 @@ struct Damage {
   std::optional<std::uint8_t> opcode;           ///< in place of the right one
   std::optional<std::uint8_t> version;
   std::optional<std::uint16_t> pkey;
+  std::optional<std::uint8_t> pad_count;
   std::uint8_t traffic_class = 0;
   std::int32_t extra_bytes = 0;  ///< behind the ICRC, or cut off when negative
 };
@@ -68,6 +69,7 @@ struct ConnectionOptions {
   std::uint32_t max_inline = 64;
   bool sq_sig_all = true;
   bool extended_atomics = false;
+  bool nak_reserved_opcodes = true;
   bool lock_execution = false;
   roce::lock::ServiceConfig locks{};
   std::uint32_t max_held_packets = 1024;

@@ -152,6 +152,20 @@ TEST_F(HostFlow, ThePortTrustsServiceLevelOrDscp) {
   EXPECT_EQ(tag_of(encapsulated(ready_flow(kPeer4), {})), -1);
 }
 
+TEST_F(HostFlow, AFlowMayDoWithoutAPriorityTagButNotWithoutAVlan) {
+  for (const bool on_vlan : {false, true}) {
+    HostConfig config = default_config();
+    config.priority_tags = true;
+    if (on_vlan) config.vlan_id = 100;
+    create(config);
+    add_peers();
+    Flow flow = flow_to(kPeer4);
+    flow.config.priority_tag = false;
+    ASSERT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
+    EXPECT_EQ(tag_of(encapsulated(flow, {})), on_vlan ? 100 : -1);
+  }
+}
+
 TEST_F(HostFlow, AVlanTagCarriesThePriority) {
   HostConfig config = default_config();
   config.vlan_id = 100;

@@ -111,6 +111,7 @@ TEST_F(HostReceive, DropsWhatIsForOtherStations) {
   expect_drop(ethernet(kBroadcast, kOurMac, 0x0806, arp(1, kOurMac, kUs4, {}, kUs4)),
               "ethernet_own_source");
   expect_drop(ethernet(kOurMac, kPeerMac, 0x88cc, payload()), "ethernet_unknown_type");
+  expect_drop(ethernet(kOurMac, kPeerMac, 0x8915, payload()), "roce_v1");
   expect_drop(ethernet(kOurMac, kPeerMac, 60, payload(60)), "ethernet_unknown_type");
   for (std::size_t size = 0; size < 14; ++size) {
     expect_drop(cut(good4(), size), "ethernet_truncated");

@@ -62,7 +62,8 @@ stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy) {
           .traffic_class = without_capability(av.traffic_class),
           .hop_limit = av.hop_limit,
           .flow_label = av.flow_label,
-          .priority = av.service_level};
+          .priority = av.service_level,
+          .priority_tag = av.priority_tag};
 }
 
 AddressVector reply_vector(std::span<const std::byte, kGrhBytes> grh) {

@@ -23,6 +23,7 @@ struct AddressVector {
   std::uint8_t hop_limit = 64;
   std::uint32_t flow_label = 0;    ///< 20 bits; also entropy of the UDP source port when not 0
   std::uint8_t service_level = 0;  ///< 0 to 7: the 802.1p priority on a tagged port
+  bool priority_tag = true;        ///< has the tag of HostConfig::priority_tags
   friend bool operator==(const AddressVector&, const AddressVector&) = default;
 };
 

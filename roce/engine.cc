@@ -54,8 +54,10 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
     return fail(ErrorCode::invalid_argument, "an engine has 1 to {} address handles, not {}",
                 1u << kIndexBits, config.max_ah);
   }
-  if (config.cnp_dscp > 63) {
-    return fail(ErrorCode::invalid_argument, "a DSCP is 0 to 63, not {}", config.cnp_dscp);
+  if (config.cnp.dscp > 63 || config.cnp.priority > 7) {
+    return fail(ErrorCode::invalid_argument,
+                "CNPs have a DSCP of 0 to 63 and a priority of 0 to 7, not {} and {}",
+                config.cnp.dscp, config.cnp.priority);
   }
   if (config.max_unacked_packets == 0 || config.max_unacked_packets > (1u << 16)) {
     return fail(ErrorCode::invalid_argument, "1 to {} packets can be unacknowledged, not {}",

@@ -16,6 +16,7 @@
 #include "roce/completion_queue.h"
 #include "roce/counters.h"
 #include "roce/device_attributes.h"
+#include "roce/device_habits.h"
 #include "roce/event_trace.h"
 #include "roce/lock/service.h"
 #include "roce/memory.h"
@@ -65,11 +66,15 @@ struct EngineConfig {
   /// connection at both ends (IBTA vol. 1, 9.9.3). Without, it is dropped: for peers with probes of
   /// their own.
   bool nak_reserved_opcodes = true;
-  bool send_cnps = true;                            ///< answer marked packets by CNPs
-  std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
-  std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair
-  stack::DropObserver* drop_observer = nullptr;     ///< not owned; may be null
-  EventTrace* trace = nullptr;                      ///< not owned; may be null
+  CnpConfig cnp{};
+  EndToEndCredits credits{};  ///< of queue pairs without QpInit::credits
+  RetransmissionSchedule retransmissions{};
+  /// So long after a response is found missing it is asked for again: some RNICs are slow there.
+  std::uint64_t read_retry_delay_ns = 0;
+  /// The link's, in bits/s, for DcqcnParameters::rpg_max_rate; 0: not known.
+  std::uint64_t line_rate = 0;
+  stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
+  EventTrace* trace = nullptr;                   ///< not owned; may be null
   /// Not owned; may be null. Called when there is an asynchronous event where there was none.
   stack::Notifier* async_notifier = nullptr;
   /// Not owned; null: memory cannot be registered with kAccessOnDemand.

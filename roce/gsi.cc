@@ -122,14 +122,15 @@ bool Gsi::send(const MadPath& to, MadBytes mad, std::uint64_t now_ns) {
     finish(unresolved_.front());
     unresolved_.pop_front();
   }
-  auto ah = engine_.create_ah(pd_, to);
+  // Linux looks for a GID of the VLAN that a MAD came from, and its own GIDs without a VLAN are of
+  // another than 0.
+  AddressVector av = to;
+  av.priority_tag = false;
+  auto ah = engine_.create_ah(pd_, av);
   if (!ah) {
     counters_.unreachable_mads.add();
     return false;
   }
-  // Linux looks for a GID of the VLAN that a MAD came from, and its own GIDs without a VLAN are of
-  // another than 0.
-  (*ah)->flow().config.priority_tag = false;
   const Sending sending{.ah = *ah, .buffer = free_buffers_.back(), .pkey_index = to.pkey_index};
   free_buffers_.pop_back();
   std::memcpy(send_buffer(sending.buffer), mad.data(), mad.size());

@@ -142,7 +142,8 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
-      transport_(make_transport(*this)) {}
+      transport_(make_transport(*this)),
+      credits_(init.credits.value_or(engine.config_.credits)) {}
 
 QueuePair::~QueuePair() = default;
 
@@ -293,7 +294,9 @@ void QueuePair::enter_state(QpState next) {
   attributes_.cur_qp_state = attributes_.qp_state;
 }
 
-Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config) {
+Expected<void> QueuePair::set_congestion_control(const CongestionConfig& wanted) {
+  CongestionConfig config = wanted;
+  config.dcqcn = at_line_rate(config.dcqcn, engine_.config_.line_rate);
   if (auto checked = check_congestion_config(config); !checked) return checked;
   auto control = make_congestion_control(config);
   if (control == nullptr && config.algorithm != CongestionAlgorithm::none) {

@@ -8,6 +8,7 @@
 
 #include "roce/completion_queue.h"
 #include "roce/congestion/congestion_control.h"
+#include "roce/device_habits.h"
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
@@ -52,6 +53,7 @@ struct QpInit {
   /// RC and DC: locks executed at the target, ours (docs/locks.md). Only if the peer is known to
   /// serve them.
   bool lock_execution = false;
+  std::optional<EndToEndCredits> credits{};  ///< RC; nothing: EngineConfig::credits
 };
 
 /// A queue pair: its state machine and its two work queues. What its service does with them is in
@@ -67,6 +69,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] const QpInit& init() const { return init_; }
   [[nodiscard]] ProtectionDomain pd() const { return init_.pd; }
   [[nodiscard]] XrcDomain xrcd() const { return init_.xrcd; }
+  [[nodiscard]] EndToEndCredits credits() const { return credits_; }
 
   /// As ibv_modify_qp: all or nothing. A move to ERR flushes both queues; a move to RESET empties
   /// them without completions.
@@ -303,6 +306,7 @@ class QueuePair : public QpListHook {
   std::unique_ptr<SelectiveRepeat> selective_repeat_;        ///< null: go-back-N
   std::unique_ptr<RetransmissionTimeout> adaptive_timeout_;  ///< null: the fixed timer
   Transport transport_;
+  const EndToEndCredits credits_;
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
   CnpHook cnp_hook_;               ///< linked: the peer is to be told
 };

@@ -35,6 +35,13 @@ class TransportContext {
   [[nodiscard]] wire::Qpn number() const { return qp_.number_; }
   [[nodiscard]] QpState state() const { return qp_.state(); }
   [[nodiscard]] const QpAttributes& attributes() const { return qp_.attributes_; }
+  /// Returns how often a requester tries again: as the attribute says, or a schedule.
+  [[nodiscard]] std::uint8_t retry_cnt() const {
+    return retransmissions().empty() ? qp_.attributes_.retry_cnt : retransmissions().retries();
+  }
+  [[nodiscard]] const RetransmissionSchedule& retransmissions() const {
+    return EngineContext(qp_.engine_).config().retransmissions;
+  }
   [[nodiscard]] ProtectionDomain pd() const { return qp_.init_.pd; }
   [[nodiscard]] std::uint16_t pkey() const { return qp_.pkey_; }
   [[nodiscard]] bool executes_locks() const { return qp_.init_.lock_execution; }
@@ -91,7 +98,8 @@ class TransportContext {
   void on_drained() const { qp_.on_drained(); }
 
   // Its receive requests. With a shared receive queue those of others too: nothing can be promised.
-  [[nodiscard]] bool shares_receives() const { return qp_.srq_ != nullptr; }
+  [[nodiscard]] bool tells_credits() const { return qp_.srq_ == nullptr && qp_.credits_.count; }
+  [[nodiscard]] bool obeys_credits() const { return qp_.credits_.obey; }
   [[nodiscard]] RecvQueue& recv_queue() const { return qp_.recv_queue_; }
   /// Returns the protection domain whose keys they name.
   [[nodiscard]] ProtectionDomain receive_pd() const { return qp_.receive_pd(); }

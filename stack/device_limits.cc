@@ -204,6 +204,8 @@ bool shares_mac_with_kernel(const rte_eth_dev_info& info) {
   return traits != nullptr && traits->driver == "net_tap";
 }
 
+bool is_virtual(std::string_view driver) { return find_traits(driver) != nullptr; }
+
 bool sends_chains_unasked(const rte_eth_dev_info& info) {
   const Traits* traits = find_traits(info.driver_name);
   return traits != nullptr && traits->sends_chains;

@@ -50,6 +50,8 @@ struct FramePlan {
 /// The device reports the kernel's own MAC address, which its peer, the kernel, has already.
 [[nodiscard]] bool shares_mac_with_kernel(const rte_eth_dev_info& info);
 
+/// There is no hardware behind the driver, so that what it says of the link means nothing.
+[[nodiscard]] bool is_virtual(std::string_view driver);
 /// The driver sends chains though it does not offer RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
 [[nodiscard]] bool sends_chains_unasked(const rte_eth_dev_info& info);
 

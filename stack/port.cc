@@ -438,6 +438,15 @@ bool Port::link_up() const {
          rte_eth_link_get_nowait(port_id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
+std::uint64_t Port::link_rate() const {
+  rte_eth_link link{};
+  if (is_virtual(driver_) || rte_eth_link_get_nowait(port_id_, &link) != 0 ||
+      link.link_status != RTE_ETH_LINK_UP || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN) {
+    return 0;
+  }
+  return std::uint64_t{link.link_speed} * 1'000'000;
+}
+
 bool Port::wait_for_link(std::uint32_t timeout_ms) {
   const TscClock clock;
   const std::uint64_t end_ns = clock.now_ns() + timeout_ms * kNsPerMs;

@@ -133,6 +133,8 @@ class Port {
   [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& driver() const { return driver_; }
+  /// The link's rate in bits/s; 0 while it is down, and of virtual devices, which make it up.
+  [[nodiscard]] std::uint64_t link_rate() const;
   [[nodiscard]] rte_ether_addr mac() const { return mac_; }
   [[nodiscard]] std::uint16_t mtu() const { return mtu_; }
   [[nodiscard]] rte_mempool* pool() const {

@@ -16,7 +16,7 @@ using roce::cm::EventType;
 
 namespace {
 
-constexpr std::uint32_t kTurnsPerCheck = 256;
+constexpr std::uint32_t kTurnsPerCheck = 32;
 
 }  // namespace
 

@@ -8,11 +8,13 @@
 #include <variant>
 
 #include "apps/common/idle.h"
+#include "apps/common/personality_file.h"
 #include "roce/pkey_table.h"
 #include "roce/random.h"
 #include "stack/kernel_addresses.h"
 #include "stack/net/learning_switch.h"
 #include "stack/port.h"
+#include "stack/quantity.h"
 #include "stack/split_list.h"
 
 namespace rockhopper::apps {
@@ -54,6 +56,37 @@ stack::MemifConfig memif_config(const EndpointOptions& options, Role role) {
   return memif;
 }
 
+void add_device_options(const OptionSet& app, EndpointOptions& options) {
+  app.add_option("--reserved-opcodes", options.reserved_opcodes,
+                 "what an opcode that IBTA reserves gets on a reliable connection: nak, which "
+                 "ends it, or drop")
+      .one_of({"nak", "drop"});
+  app.add_option("--credits", options.credits,
+                 "whether requests wait for the receive requests that the peer has told of "
+                 "(end-to-end credits)")
+      .one_of({"obey", "ignore"});
+  app.add_option("--tell-credits", options.tell_credits,
+                 "what the peer is told of receive requests here: how many (count), or that it "
+                 "is not limited")
+      .one_of({"count", "unlimited"});
+  app.add_option("--cnp-dscp", options.cnp_dscp, "DSCP of congestion notifications (CNP)")
+      .range(0, 63);
+  app.add_option("--cnp-priority", options.cnp_priority,
+                 "their service level: the tag's priority with --trust pcp")
+      .range(0, 7);
+  app.add_option("--cnp-interval MICROSECONDS", options.cnp_interval_us,
+                 "least time between two of them")
+      .range(0.0, 1e6);
+  app.add_option("--cnp-scope", options.cnp_scope,
+                 "for what that time counts: a queue pair, a host that is told, or the port")
+      .one_of({"qp", "destination", "port"});
+  app.add_option("--line-rate RATE", options.line_rate,
+                 "of the link (25Gbit), where DCQCN begins. Default: what a device says, else "
+                 "100Gbit");
+  app.add_option("--personality NAME|FILE[,KNOB=VALUE]...", options.personality,
+                 "look and behave like another device, as mlx5-cx5 or e810,credits=static:4");
+}
+
 }  // namespace
 
 void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
@@ -89,11 +122,6 @@ void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
       .add_option("--tclass,--traffic-class", options.traffic_class,
                   "traffic class of what is sent: DSCP times 4")
       .range(0, 255);
-  network
-      .add_option("--reserved-opcodes", options.reserved_opcodes,
-                  "what an opcode that IBTA reserves gets on a reliable connection: nak, which "
-                  "ends it, or drop")
-      .one_of({"nak", "drop"});
   network.add_option("--pkeys LIST", options.pkeys,
                      "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "
                      "default partition");
@@ -123,6 +151,7 @@ void add_endpoint_options(const OptionSet& app, EndpointOptions& options,
       network, "--connect-timeout", options.connect_timeout_s,
       "how long to wait for the other end: its memif socket, its link, its TCP port");
   add_idle_option(network, options.idle);
+  add_device_options(app.group("What devices do in different ways"), options);
   const OptionSet observation = app.group("Observation and faults");
   observation.add_option(
       "--pcap FILE", options.pcap,
@@ -210,6 +239,23 @@ Expected<void> set_priorities(const EndpointOptions& options, EndpointConfig& co
   return {};
 }
 
+Expected<void> set_habits(const EndpointOptions& options, roce::EngineConfig& engine) {
+  engine.nak_reserved_opcodes = options.reserved_opcodes == "nak";
+  engine.credits = {.obey = options.credits == "obey", .count = options.tell_credits == "count"};
+  engine.cnp.dscp = static_cast<std::uint8_t>(options.cnp_dscp);
+  engine.cnp.priority = static_cast<std::uint8_t>(options.cnp_priority);
+  engine.cnp.min_time_between_ns = static_cast<std::uint64_t>(options.cnp_interval_us * 1e3);
+  engine.cnp.scope = options.cnp_scope == "qp"     ? roce::CnpScope::queue_pair
+                     : options.cnp_scope == "port" ? roce::CnpScope::port
+                                                   : roce::CnpScope::destination;
+  if (!options.line_rate.empty() &&
+      (!stack::parse_rate(options.line_rate, engine.line_rate) || engine.line_rate == 0)) {
+    return fail(ErrorCode::invalid_argument, "--line-rate {}: a rate as 25Gbit is expected",
+                options.line_rate);
+  }
+  return {};
+}
+
 /// The addresses of this machine, unless some of them are chosen, and what fits their interfaces.
 /// The kernel knows their prefixes, and those of the loopback device will do.
 Expected<void> set_kernel_addresses(const std::vector<std::string>& texts, EndpointConfig& config) {
@@ -287,7 +333,15 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     }
   }
   config.host.vlan_id = options.vlan;
-  config.engine.nak_reserved_opcodes = options.reserved_opcodes == "nak";
+  ROCKHOPPER_TRY(set_habits(options, config.engine));
+  if (!options.personality.empty()) {
+    auto personality = parse_personality(options.personality);
+    if (!personality) {
+      return fail(ErrorCode::invalid_argument, "--personality {}: {}", options.personality,
+                  personality.error().message);
+    }
+    config.personality = *personality;
+  }
   ROCKHOPPER_TRY(set_partitions(options, config));
   ROCKHOPPER_TRY(set_priorities(options, config));
   config.pcap = {.path = options.pcap, .interface_name = ""};

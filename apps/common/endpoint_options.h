@@ -27,7 +27,6 @@ struct EndpointOptions {
   std::string dscp_priorities;
   bool priority_tags = false;
   unsigned traffic_class = 0;
-  std::string reserved_opcodes = "nak";
   std::string pkeys;
   std::uint16_t pkey_index = 0;
   std::optional<std::uint16_t> link_mtu;
@@ -42,6 +41,15 @@ struct EndpointOptions {
   std::string idle = "yield";
   double stats_s = 0;
   double connect_timeout_s = 10;
+  std::string reserved_opcodes = "nak";
+  std::string credits = "obey";
+  std::string tell_credits = "count";
+  unsigned cnp_dscp = roce::CnpConfig{}.dscp;
+  unsigned cnp_priority = roce::CnpConfig{}.priority;
+  double cnp_interval_us = 50;
+  std::string cnp_scope = "qp";
+  std::string line_rate;
+  std::string personality;
 };
 
 /// Adds them. `device_names` are the names of the option that chooses the DPDK port.

@@ -26,7 +26,8 @@ class Watch {
   void set_impatient(bool impatient);
 
  private:
-  static constexpr std::uint32_t kTurnsPerCheck = 512;
+  /// Few, as on a busy machine a turn may take as long as others compute.
+  static constexpr std::uint32_t kTurnsPerCheck = 32;
   [[nodiscard]] Expected<void> look();
 
   std::function<Expected<void>()> check_;

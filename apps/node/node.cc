@@ -61,7 +61,9 @@ Expected<std::unique_ptr<Node>> Node::open(NodeConfig config) {
                        .wall_offset_ns = node->own_clock_ ? node->own_clock_->wall_offset_ns() : 0,
                        .packet_pool = node->config_.packet_pool}));
   if (node->links_->qpns() != nullptr) node->config_.engine.qpns = node->links_->qpns();
+  if (node->config_.personality) node->config_.personality->apply(node->config_);
   ROCKHOPPER_TRY(node->make_shards());
+  if (PersonalityLink* look = node->links_->personality()) look->attach(node->engine());
   if (!node->links_->name().empty() || !node->config_.name.empty()) {
     for (NamedCounters& group : node->counters()) {
       ROCKHOPPER_TRY(node->publish(std::move(group)));
@@ -92,6 +94,7 @@ Expected<void> Node::make_shards() {
                                            .socket = links_->socket_end(),
                                            .mtu = mtu_of(config_),
                                            .ipv4_checksum_offload = links_->ipv4_checksum_offload(),
+                                           .line_rate = links_->line_rate(),
                                            .packet_pool = config_.packet_pool,
                                            .drop_observer = links_->capture(),
                                            .clock = clock_,

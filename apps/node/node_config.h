@@ -14,6 +14,7 @@
 #include <rte_ether.h>
 #include <rte_mempool.h>
 
+#include "apps/node/personality/personality.h"
 #include "dc/endpoint.h"
 #include "roce/engine.h"
 #include "stack/clock.h"
@@ -92,14 +93,15 @@ struct NodeConfig {
   std::optional<stack::IpAddress> gateway{};
   std::vector<StaticNeighbour> neighbours{};
   /// Engines, each with a queue of the port and an lcore of its own: a power of two up to
-  /// stack::kShardsMax. Several exclude `pcap`, `faults`, `packet_trace`, a segment and UDP.
+  /// stack::kShardsMax. Several exclude `pcap`, `faults`, `personality`, `packet_trace`, a segment
+  /// and UDP.
   std::uint16_t shards = 1;
 
   /// Further settings of each shard's host and engine. The node sets what follows from its other
   /// parts: `mac`, `mtu`, `ipv4_checksum_offload`, `socket`, `host`, `shards`, `shard`, `qpns` of a
-  /// segment, and `silent` of all shards but the first and of UDP; and, where these are null,
-  /// `packet_pool`, `random` and `drop_observer`. A generator that is given serves all shards, so
-  /// they have to be on one thread then.
+  /// segment, and `silent` of all shards but the first and of UDP; and, where these are null
+  /// or 0, `packet_pool`, `random`, `drop_observer` and `line_rate`. A generator that is given
+  /// serves all shards, so they have to be on one thread then.
   stack::HostConfig host{};
   roce::EngineConfig engine{};
   /// Dynamic connections on each shard; they can be opened later too.
@@ -110,6 +112,8 @@ struct NodeConfig {
   stack::PcapConfig pcap{};
   /// What impairs the link, behind the capture as seen from the wire.
   std::optional<stack::FaultConfig> faults{};
+  /// What the node looks like to its peers, above the faults. It sets parts of `host` and `engine`.
+  std::optional<Personality> personality{};
   /// Where a line for each packet goes. Not owned; null: nowhere.
   std::FILE* packet_trace = nullptr;
   /// In front of the names of the node's groups of counters in telemetry ("NAME/engine"). A

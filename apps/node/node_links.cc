@@ -60,17 +60,18 @@ std::uint16_t data_room(const NodeConfig& config) {
 }
 
 Expected<void> check(const NodeConfig& config) {
-  const bool one_link =
-      !config.pcap.path.empty() || config.faults || config.packet_trace != nullptr;
+  const bool one_link = !config.pcap.path.empty() || config.faults || config.personality ||
+                        config.packet_trace != nullptr;
   if (config.shards > 1 && one_link) {
     return fail(ErrorCode::unsupported,
-                "captures, faults and packet traces are of one link: a node with {} shards has as "
-                "many",
+                "captures, faults, personalities and packet traces are of one link: a node with {} "
+                "shards has as many",
                 config.shards);
   }
   if (one_link && std::holds_alternative<NoPort>(config.port)) {
     return fail(ErrorCode::unsupported,
-                "captures, faults and packet traces are of a link, which this node has not");
+                "captures, faults, personalities and packet traces are of a link, which this node "
+                "has not");
   }
   return {};
 }
@@ -241,6 +242,11 @@ Expected<void> NodeLinks::wrap(const NodeConfig& config, const Place& place) {
     faults_ = std::make_unique<stack::FaultInjector>(*links_[0], place.packet_pool, *config.faults);
     links_[0] = faults_.get();
   }
+  if (config.personality) {
+    personality_ =
+        std::make_unique<PersonalityLink>(*links_[0], place.packet_pool, *config.personality);
+    links_[0] = personality_.get();
+  }
   return {};
 }
 
@@ -270,6 +276,10 @@ void NodeLinks::receive_all_groups() {
   for (const auto& port : ports_) {
     port->receive_all_multicast();
   }
+}
+
+std::uint64_t NodeLinks::line_rate() const {
+  return ports_.empty() ? 0 : ports_.front()->link_rate();
 }
 
 bool NodeLinks::ipv4_checksum_offload() const {
@@ -322,6 +332,7 @@ std::vector<NamedCounters> NodeLinks::counters() const {
     all.push_back(NamedCounters::of(fmt::format("shard{}", shard), *shard_links_[shard]));
   }
   if (faults_ != nullptr) all.push_back(NamedCounters::of("faults", *faults_));
+  if (personality_ != nullptr) all.push_back(NamedCounters::of("personality", *personality_));
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include <rte_mempool.h>
 
 #include "apps/node/node_config.h"
+#include "apps/node/personality/personality_link.h"
 #include "apps/node/segment_end.h"
 #include "roce/qpn_steering.h"
 #include "stack/clock.h"
@@ -60,7 +61,7 @@ struct Traffic {
 
 /// What is between a node's shards and the outside: ports, the switch of several memif links, what
 /// watches and impairs the link, and the rings on which shards hand packets over. Shard 0 of one:
-///   FaultInjector - Tracer - PcapWriter - Port
+///   PersonalityLink - FaultInjector - Tracer - PcapWriter - Port
 /// so that a capture shows what is on the wire. With a switch, it shows what is between the switch
 /// and the node.
 class NodeLinks {
@@ -92,10 +93,14 @@ class NodeLinks {
   void receive_groups(std::span<const rte_ether_addr> macs);
   void receive_all_groups();
   [[nodiscard]] bool ipv4_checksum_offload() const;
+  /// The first port's, in bits/s; 0: not known.
+  [[nodiscard]] std::uint64_t line_rate() const;
   /// The capture, which notes the reasons of drops; null without one.
   [[nodiscard]] stack::PcapWriter* capture() const { return pcap_.get(); }
   /// What a host at UDP sockets has to know; nothing elsewhere.
   [[nodiscard]] std::optional<stack::KernelSocket> socket_end() const;
+  /// What needs to know the engine of its packets; null without one.
+  [[nodiscard]] PersonalityLink* personality() const { return personality_.get(); }
   /// What the engine has to ask for the numbers of its queue pairs; null: nothing.
   [[nodiscard]] roce::QpnAllocator* qpns() const { return segment_.get(); }
   /// Empty with links from outside, with a segment and with UDP.
@@ -136,6 +141,7 @@ class NodeLinks {
   std::unique_ptr<stack::PcapWriter> pcap_;
   std::unique_ptr<stack::Tracer> tracer_;
   std::unique_ptr<stack::FaultInjector> faults_;
+  std::unique_ptr<PersonalityLink> personality_;
   std::vector<stack::Link*> links_;  ///< by shard: the outermost of them
 };
 

@@ -47,6 +47,7 @@ Expected<void> Shard::make_engine(const NodeConfig& config, const Place& place) 
   engine.random = random_;
   engine.shards = config.shards;
   engine.shard = place.index;
+  if (engine.line_rate == 0) engine.line_rate = place.line_rate;
   if (engine.packet_pool == nullptr) engine.packet_pool = place.packet_pool;
   if (engine.drop_observer == nullptr) engine.drop_observer = place.drop_observer;
   ROCKHOPPER_TRY(engine_, roce::Engine::create(engine));

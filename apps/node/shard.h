@@ -32,6 +32,7 @@ class Shard {
     std::optional<stack::KernelSocket> socket{};
     std::uint16_t mtu = 0;
     bool ipv4_checksum_offload = false;
+    std::uint64_t line_rate = 0;  ///< bits/s; 0: not known
     rte_mempool* packet_pool = nullptr;
     stack::DropObserver* drop_observer = nullptr;  ///< may be null
     const stack::Clock* clock = nullptr;

@@ -21,6 +21,8 @@ namespace {
 constexpr std::string_view kPerftestVersion = "6.06";
 constexpr std::size_t kVersionBytes = 16;
 constexpr double kOldestVersion = 5.70;
+/// It waits for one more phase, also of peers that do not have it; 6.28 asks who they are.
+constexpr std::string_view kNegotiatingVersion = "6.27";
 constexpr std::uint32_t kBufferBytes = 4096;
 constexpr std::uint32_t kBufferBytesMax = 64u << 20;
 constexpr std::uint32_t kCacheLineBytes = 64;
@@ -70,6 +72,11 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
       number < kOldestVersion) {
     return fail(ErrorCode::unsupported, "the peer is no perftest of version {:.2f} or later",
                 kOldestVersion);
+  }
+  if (greeting.version == kNegotiatingVersion) {
+    return fail(ErrorCode::unsupported,
+                "perftest {} waits for a negotiation that others do not have: take 6.26 or 6.28",
+                kNegotiatingVersion);
   }
   ROCKHOPPER_TRY(auto buffer, swap(big_endian(kBufferBytes)));
   greeting.buffer_bytes = std::max(kBufferBytes, wire::load_be32(bytes_of(buffer)));

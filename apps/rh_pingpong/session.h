@@ -124,6 +124,7 @@ class Session final : private roce::CompletionHandler {
   std::uint64_t received_ = 0;
   std::uint32_t receives_posted_ = 0;
   std::uint64_t last_progress_ns_ = 0;
+  std::uint64_t next_check_ns_ = 0;
   bool event_ = false;
   bool peer_has_told_ = false;  ///< why the run fails
 };

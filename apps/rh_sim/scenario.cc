@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/json.h"
+#include "apps/common/personality_file.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::sim {
@@ -130,6 +131,7 @@ class Reader {
     p.initial_alpha_value = object.real("initial_alpha_value", 0, 1, p.initial_alpha_value);
     p.rate_reduce_monitor_period_ns =
         object.time_ns("rate_reduce_monitor_period", p.rate_reduce_monitor_period_ns);
+    p.nak_cnp_period_ns = object.time_ns("nak_cnp_period", p.nak_cnp_period_ns);
   }
 
   static void read_swift(JsonObject& object, roce::SwiftParameters& p) {
@@ -207,6 +209,16 @@ class Reader {
                                              .xon_bytes = pfc->bytes("xon")};
         if (node.pfc->xon_bytes > node.pfc->xoff_bytes) pfc->fail("xon", "is above xoff");
         pfc->finish();
+      }
+    } else {
+      node.poll_interval_ns = object.time_ns("poll_interval", scenario_.poll_interval_ns);
+      if (object.has("personality")) {
+        auto personality = parse_personality(object.text("personality"));
+        if (personality) {
+          node.personality = *personality;
+        } else {
+          object.fail("personality", personality.error().message);
+        }
       }
     }
     object.finish();
@@ -299,6 +311,8 @@ class Reader {
     flow.start_ns = object.time_ns("start", 0);
     flow.stop_ns = object.time_ns("stop", scenario_.duration_ns);
     flow.window = static_cast<std::uint32_t>(object.number("window", 1, roce::kMaxQpWr / 2, 16));
+    flow.receives = static_cast<std::uint32_t>(
+        object.number("receives", 1, roce::kMaxQpWr, 2 * std::uint64_t{flow.window}));
     flow.rate_bits_per_s = object.rate("rate", 0);
     flow.traffic_class = static_cast<std::uint8_t>(object.number("dscp", 0, 63, 0) << 2);
     flow.timeout = static_cast<std::uint8_t>(object.number("timeout", 0, 31, 14));

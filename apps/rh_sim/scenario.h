@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/node/personality/personality.h"
 #include "roce/congestion/congestion_control.h"
 #include "roce/recovery/recovery_config.h"
 #include "roce/types.h"
@@ -25,6 +26,8 @@ struct NodeSpec {
   std::string name;
   bool is_host = true;
   std::optional<stack::sim::PfcThresholds> pfc{};  ///< switches
+  std::optional<Personality> personality{};        ///< hosts
+  std::uint64_t poll_interval_ns = 0;              ///< hosts
 };
 
 struct LinkSpec {
@@ -50,6 +53,7 @@ struct FlowSpec {
   std::uint64_t start_ns = 0;
   std::uint64_t stop_ns = 0;          ///< no message begins later
   std::uint32_t window = 0;           ///< messages outstanding at most
+  std::uint32_t receives = 0;         ///< receive requests at the other end
   std::uint64_t rate_bits_per_s = 0;  ///< at which messages are posted; 0: as the window allows
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint8_t traffic_class = 0;

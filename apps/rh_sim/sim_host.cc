@@ -57,7 +57,9 @@ Expected<void> SimHost::build() {
   node.engine.random = &random_;
   node.engine.max_qp = std::max(config_.queue_pairs, 1u);
   node.engine.max_unacked_packets = scenario.max_unacked_packets;
-  node.engine.min_time_between_cnps_ns = scenario.min_time_between_cnps_ns;
+  node.engine.line_rate = line_rate();
+  node.personality = scenario.nodes[config_.node].personality;
+  node.engine.cnp.min_time_between_ns = scenario.min_time_between_cnps_ns;
   ROCKHOPPER_TRY(node_, Node::open(std::move(node)));
   pd_ = node_->engine().allocate_pd();
   // At an address of its own: that of the process differs from run to run.
@@ -70,8 +72,16 @@ Expected<void> SimHost::build() {
   station_ = std::make_unique<stack::sim::Station>(network_.events(), network_.clock(), nic_,
                                                    node_->links().link(0), node_->host(),
                                                    static_cast<stack::Application*>(this));
-  station_->set_poll_interval(config_.scenario->poll_interval_ns);
+  station_->set_poll_interval(scenario.nodes[config_.node].poll_interval_ns);
   return {};
+}
+
+std::uint64_t SimHost::line_rate() const {
+  const auto& links = config_.scenario->links;
+  const auto own = std::find_if(links.begin(), links.end(), [this](const LinkSpec& link) {
+    return link.first == config_.node || link.second == config_.node;
+  });
+  return own == links.end() ? 0 : own->rate_bits_per_s;
 }
 
 Expected<roce::QueuePair*> SimHost::make_qp(const FlowSpec& flow, bool receives) {
@@ -80,7 +90,7 @@ Expected<roce::QueuePair*> SimHost::make_qp(const FlowSpec& flow, bool receives)
                                     .send_cq = send_cq_.get(),
                                     .recv_cq = recv_cq_.get(),
                                     .max_send_wr = flow.window,
-                                    .max_recv_wr = receives ? 2 * flow.window : 0,
+                                    .max_recv_wr = receives ? flow.receives : 0,
                                     .max_inline_data = 0});
 }
 
@@ -134,7 +144,7 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
                ah, ends[1].qp->number(), kQkey);
   from.flows_.push_back(&flow);
   if (takes_receive(spec)) {
-    for (std::uint32_t i = 0; i < 2 * spec.window; ++i) {
+    for (std::uint32_t i = 0; i < spec.receives; ++i) {
       to.post_receive(*ends[1].qp, flow);
     }
   }

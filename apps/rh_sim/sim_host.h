@@ -66,6 +66,8 @@ class SimHost final : private stack::Application {
  private:
   explicit SimHost(const Config& config);
   [[nodiscard]] Expected<void> build();
+  /// Of its one link, in bits/s.
+  [[nodiscard]] std::uint64_t line_rate() const;
   [[nodiscard]] Expected<roce::QueuePair*> make_qp(const FlowSpec& flow, bool receives);
   void post_receive(roce::QueuePair& qp, Flow& flow);
   std::uint64_t turn(std::uint64_t now_ns) override;

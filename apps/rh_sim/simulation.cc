@@ -134,7 +134,7 @@ Expected<void> Simulation::build(const std::string& capture) {
   for (const FlowSpec& flow : scenario_.flows) {
     for (const auto node : {flow.from, flow.to}) {
       ++queue_pairs[node];
-      completions[node] += 2 * flow.window;
+      completions[node] += flow.receives;
     }
   }
   for (std::size_t i = 0; i < scenario_.nodes.size(); ++i) {

@@ -74,10 +74,12 @@ Expected<void> Connections::to_rts(QueuePair& qp, const ManagedConnection& conne
 ExternalQp Connections::describe(const QueuePair& qp) {
   const QpInit& init = qp.init();
   const bool has_srq = init.srq != nullptr;
-  return {.type = init.qp_type,
-          .number = qp.number(),
-          .has_srq = has_srq,
-          .has_flow_control = init.qp_type == QpType::rc && !has_srq};
+  const EndToEndCredits credits = qp.credits();
+  return {
+      .type = init.qp_type,
+      .number = qp.number(),
+      .has_srq = has_srq,
+      .has_flow_control = init.qp_type == QpType::rc && !has_srq && credits.obey && credits.count};
 }
 
 Expected<void> Connections::check_external(const ExternalQp& qp, QpType xrc_end) {

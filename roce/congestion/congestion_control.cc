@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/congestion/congestion_control.h"
 
+#include <algorithm>
+
 #include "roce/congestion/dcqcn.h"
 #include "roce/congestion/swift.h"
 
@@ -68,12 +70,21 @@ std::string_view to_string(CongestionAlgorithm algorithm) {
   return "?";
 }
 
+DcqcnParameters at_line_rate(DcqcnParameters parameters, std::uint64_t line_rate) {
+  if (parameters.rpg_max_rate == 0) {
+    const std::uint64_t known = std::min(line_rate, kRateMax);
+    parameters.rpg_max_rate =
+        known == 0 ? kUnknownLineRate : std::max(known, parameters.rpg_min_rate);
+  }
+  return parameters;
+}
+
 Expected<void> check_congestion_config(const CongestionConfig& config) {
   switch (config.algorithm) {
     case CongestionAlgorithm::none:
       return {};
     case CongestionAlgorithm::dcqcn:
-      return check(config.dcqcn);
+      return check(at_line_rate(config.dcqcn, 0));
     case CongestionAlgorithm::swift:
       return check(config.swift);
     case CongestionAlgorithm::custom:

@@ -25,17 +25,22 @@ enum class CongestionAlgorithm : std::uint8_t {
 /// paper (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, sections
 /// 3 and 5.2).
 struct DcqcnParameters {
-  std::uint64_t rpg_max_rate = 100'000'000'000;  ///< bits/s: the line's; without limit from here on
-  std::uint64_t rpg_min_rate = 10'000'000;       ///< bits/s
-  std::uint64_t rpg_ai_rate = 40'000'000;        ///< bits/s: R_AI, additive increase
-  std::uint64_t rpg_hai_rate = 400'000'000;      ///< bits/s: R_HAI, hyper increase
-  std::uint64_t rpg_time_reset_ns = 55'000;      ///< T, between increases by time
-  std::uint64_t rpg_byte_reset = 10'000'000;     ///< B, bytes between increases by bytes
-  std::uint32_t rpg_threshold = 5;               ///< F, increases of fast recovery
-  double dce_tcp_g = 1.0 / 256;                  ///< g, weight of a CNP in alpha; above 0, to 1
-  std::uint64_t dce_tcp_rtt_ns = 55'000;         ///< K, between decreases of alpha
-  double initial_alpha_value = 1;                ///< at the first CNP; above 0, to 1
+  /// Bits/s: the line's; without limit from here on. 0: the link's as far as the engine knows it
+  /// (EngineConfig::line_rate), else kUnknownLineRate.
+  std::uint64_t rpg_max_rate = 0;
+  std::uint64_t rpg_min_rate = 10'000'000;    ///< bits/s
+  std::uint64_t rpg_ai_rate = 40'000'000;     ///< bits/s: R_AI, additive increase
+  std::uint64_t rpg_hai_rate = 400'000'000;   ///< bits/s: R_HAI, hyper increase
+  std::uint64_t rpg_time_reset_ns = 55'000;   ///< T, between increases by time
+  std::uint64_t rpg_byte_reset = 10'000'000;  ///< B, bytes between increases by bytes
+  std::uint32_t rpg_threshold = 5;            ///< F, increases of fast recovery
+  double dce_tcp_g = 1.0 / 256;               ///< g, weight of a CNP in alpha; above 0, to 1
+  std::uint64_t dce_tcp_rtt_ns = 55'000;      ///< K, between decreases of alpha
+  double initial_alpha_value = 1;             ///< at the first CNP; above 0, to 1
   std::uint64_t rate_reduce_monitor_period_ns = 4'000;  ///< between decreases of the rate at least
+  /// So long after a NAK a CNP is of the loss and does not count: some RNICs send one with each
+  /// NAK.
+  std::uint64_t nak_cnp_period_ns = 0;
 };
 
 /// Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
@@ -56,6 +61,9 @@ struct SwiftParameters {
       5;  ///< timeouts in a row after which the window is the least
 };
 
+/// Bits/s of a link that says nothing.
+inline constexpr std::uint64_t kUnknownLineRate = 100'000'000'000;
+
 struct CongestionConfig {
   CongestionAlgorithm algorithm = CongestionAlgorithm::none;
   DcqcnParameters dcqcn{};
@@ -64,6 +72,10 @@ struct CongestionConfig {
   /// initiator. Called once for each, in set_congestion_control() and create_dci().
   std::function<std::unique_ptr<CongestionControl>()> make{};
 };
+
+/// The parameters with the line's rate where they leave that open; `line_rate` in bits/s, 0: not
+/// known.
+[[nodiscard]] DcqcnParameters at_line_rate(DcqcnParameters parameters, std::uint64_t line_rate);
 
 [[nodiscard]] Expected<void> check_congestion_config(const CongestionConfig& config);
 

@@ -6,7 +6,9 @@
 
 namespace rockhopper::roce {
 
-Dcqcn::Dcqcn(const DcqcnParameters& parameters) : parameters_(parameters) { reset(); }
+Dcqcn::Dcqcn(const DcqcnParameters& parameters) : parameters_(at_line_rate(parameters, 0)) {
+  reset();
+}
 
 void Dcqcn::reset() {
   limited_ = false;
@@ -14,9 +16,15 @@ void Dcqcn::reset() {
   alpha_ = parameters_.initial_alpha_value;
   bytes_ = 0;
   byte_increases_ = time_increases_ = 0;
+  ignores_cnps_until_ns_ = 0;
+}
+
+void Dcqcn::on_loss(bool by_timeout, std::uint64_t now_ns) {
+  if (!by_timeout) ignores_cnps_until_ns_ = now_ns + parameters_.nak_cnp_period_ns;
 }
 
 void Dcqcn::on_cnp(std::uint64_t now_ns) {
+  if (now_ns < ignores_cnps_until_ns_) return;
   advance(now_ns);
   if (limited_ && now_ns < last_reduction_ns_ + parameters_.rate_reduce_monitor_period_ns) return;
   limited_ = true;

@@ -17,6 +17,7 @@ class Dcqcn final : public CongestionControl {
   void reset() override;
   void on_sent(std::uint64_t bytes, std::uint64_t now_ns) override;
   void on_cnp(std::uint64_t now_ns) override;
+  void on_loss(bool by_timeout, std::uint64_t now_ns) override;
   [[nodiscard]] std::uint64_t rate(std::uint64_t now_ns) override;
   [[nodiscard]] bool uses_ecn() const override { return true; }
 
@@ -39,6 +40,7 @@ class Dcqcn final : public CongestionControl {
   std::uint64_t next_increase_ns_ = 0;  ///< by time
   std::uint64_t next_alpha_ns_ = 0;     ///< decrease
   std::uint64_t last_reduction_ns_ = 0;
+  std::uint64_t ignores_cnps_until_ns_ = 0;
 };
 
 }  // namespace rockhopper::roce

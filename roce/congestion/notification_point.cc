@@ -2,15 +2,51 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/congestion/notification_point.h"
 
+#include <cstddef>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "roce/packet_builder.h"
 
 namespace rockhopper::roce {
 
+namespace {
+
+constexpr std::size_t kDestinations = 256;
+
+std::size_t place_of(const stack::IpAddress& address) {
+  return XXH3_64bits(address.bytes.data(), address.bytes.size()) % kDestinations;
+}
+
+}  // namespace
+
+Engine::NotificationPoint::NotificationPoint(Engine& engine)
+    : engine_(engine),
+      destinations_(engine.config_.cnp.scope == CnpScope::destination ? kDestinations : 0) {}
+
 void Engine::NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
-  if (!engine_.config_.send_cnps || qp.cnp_hook_.is_linked()) return;
-  if (now_ns < qp.next_cnp_ns_) return;
-  qp.next_cnp_ns_ = now_ns + engine_.config_.min_time_between_cnps_ns;
+  const CnpConfig& config = engine_.config_.cnp;
+  if (!config.send || qp.cnp_hook_.is_linked()) return;
+  std::uint64_t& next_ns = next_cnp_ns(qp);
+  if (now_ns < next_ns) return;
+  next_ns = now_ns + config.min_time_between_ns;
   waiting_.push_back(qp);
+}
+
+std::uint64_t& Engine::NotificationPoint::next_cnp_ns(QueuePair& qp) {
+  switch (engine_.config_.cnp.scope) {
+    case CnpScope::queue_pair:
+      return qp.next_cnp_ns_;
+    case CnpScope::port:
+      return next_of_port_ns_;
+    case CnpScope::destination:
+      break;
+  }
+  const stack::IpAddress& address = qp.attributes_.ah_attr.destination;
+  Destination& destination = destinations_[place_of(address)];
+  if (destination.address != address) destination = {.address = address};
+  return destination.next_cnp_ns;
 }
 
 void Engine::NotificationPoint::forget(QueuePair& qp) {
@@ -37,7 +73,8 @@ rte_mbuf* Engine::NotificationPoint::build(QueuePair& qp, std::uint64_t now_ns,
   // The queue pair's way, in a class of its own.
   stack::Flow flow;
   flow.config = qp.flow_.config;
-  flow.config.traffic_class = static_cast<std::uint8_t>(engine_.config_.cnp_dscp << 2);
+  flow.config.traffic_class = static_cast<std::uint8_t>(engine_.config_.cnp.dscp << 2);
+  flow.config.priority = engine_.config_.cnp.priority;
   if (engine_.config_.host->resolve(flow, now_ns) != stack::Resolution::ready) return nullptr;
   wire::Headers headers;
   headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::cnp);

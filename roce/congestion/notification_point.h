@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <boost/intrusive/list.hpp>
 #include <rte_mbuf.h>
@@ -10,6 +11,7 @@
 #include "roce/engine.h"
 #include "roce/queue_pair.h"
 #include "roce/transmit_result.h"
+#include "stack/ip_address.h"
 
 namespace rockhopper::roce {
 
@@ -18,7 +20,7 @@ namespace rockhopper::roce {
 /// some time at most, as NICs do.
 class Engine::NotificationPoint {
  public:
-  explicit NotificationPoint(Engine& engine) : engine_(engine) {}
+  explicit NotificationPoint(Engine& engine);
 
   /// A marked packet of the queue pair's peer has been accepted.
   void on_marked(QueuePair& qp, std::uint64_t now_ns);
@@ -31,6 +33,14 @@ class Engine::NotificationPoint {
                                         std::uint64_t now_ns);
 
  private:
+  /// One clock of CnpScope::destination.
+  struct Destination {
+    stack::IpAddress address{};
+    std::uint64_t next_cnp_ns = 0;
+  };
+
+  /// When the next CNP of the queue pair's scope may be sent.
+  [[nodiscard]] std::uint64_t& next_cnp_ns(QueuePair& qp);
   [[nodiscard]] rte_mbuf* build(QueuePair& qp, std::uint64_t now_ns, TransmitResult& result);
 
   using WaitingList = boost::intrusive::list<
@@ -41,6 +51,10 @@ class Engine::NotificationPoint {
   Engine& engine_;
   /// Whose peers are to be told. Not their numbers: those of dynamic connections lead nowhere.
   WaitingList waiting_;
+  std::uint64_t next_of_port_ns_ = 0;
+  /// By a hash of the address. Two hosts of one place have the clock in turns, so that both may get
+  /// more than their share, as in a NIC with too few.
+  std::vector<Destination> destinations_;
 };
 
 }  // namespace rockhopper::roce

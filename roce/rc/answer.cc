@@ -83,7 +83,7 @@ inline void Requester::Answer::on_acknowledge() {
       if (requester_.acknowledge(distance, now_ns_) > 0) {
         if (qp_.send_queue().front().opcode == WrOpcode::lock_acquire) {
           // What is missing is behind an acquire that is not answered yet.
-          requester_.retry_.on_received(ahead(), qp_.attributes().retry_cnt);
+          requester_.retry_.on_received(ahead(), qp_.retry_cnt());
         }
         requester_.on_implied_nak(ahead(), now_ns_);
       } else if (!qp_.send_queue().empty()) {
@@ -134,14 +134,14 @@ void Requester::Answer::on_rnr_nak() {
     return;
   }
   // The peer may be busy for longer than losses are rare.
-  retry.on_sign_of_life(qp_.attributes().retry_cnt);
+  retry.on_sign_of_life(qp_.retry_cnt());
   retry.forget_known_loss();
   requester_.go_back();
   retry.await_receiver(qp_.engine().timers(), now_ns_ + wire::rnr_timer_ns(aeth().timer()));
 }
 
 void Requester::Answer::take_credits() {
-  if (requester_.credits_.take(aeth())) qp_.schedule();
+  if (qp_.obeys_credits() && requester_.credits_.take(aeth())) qp_.schedule();
 }
 
 /// Something is missing at the peer, which holds what has come behind it (docs/loss-recovery.md).
@@ -323,7 +323,7 @@ void Requester::Answer::on_sign_of_life() {
     return;
   }
   if (qp_.send_queue().empty() || qp_.send_queue().front().opcode != WrOpcode::lock_acquire) return;
-  requester_.retry_.on_sign_of_life(qp_.attributes().retry_cnt);
+  requester_.retry_.on_sign_of_life(qp_.retry_cnt());
   const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes().timeout);
   if (wait_ns != 0 && !requester_.retry_.is_rnr_wait()) {
     requester_.retry_.await_answer(qp_.engine().timers(), now_ns_ + wait_ns);

@@ -11,7 +11,7 @@ using wire::Opcode;
 /// Credits count from the MSN on, so a SEND in progress still counts its receive request. Nobody
 /// can promise receive requests that others may take.
 std::uint8_t Responder::ReplyPacket::ack_syndrome() const {
-  if (qp_.shares_receives()) return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
+  if (!qp_.tells_credits()) return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
   const auto receives = static_cast<std::uint32_t>(qp_.recv_queue().size());
   return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
 }

@@ -23,7 +23,7 @@ void Requester::reset(wire::Psn first_psn) {
   window_.reset(qp_.send_queue(), first_psn);
   responses_.reset();
   credits_.reset();
-  retry_.reset(qp_.engine().timers(), qp_.attributes().retry_cnt, qp_.attributes().rnr_retry);
+  retry_.reset(qp_.engine().timers(), qp_.retry_cnt(), qp_.attributes().rnr_retry);
 }
 
 void Requester::stop() {
@@ -43,7 +43,7 @@ void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) 
 
 void Requester::pause() {
   if (!drained()) go_back();
-  retry_.pause(qp_.engine().timers(), qp_.attributes().retry_cnt);
+  retry_.pause(qp_.engine().timers(), qp_.retry_cnt());
 }
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -95,7 +95,7 @@ void Requester::acknowledge_front(std::uint32_t count, std::uint64_t now_ns) {
 }
 
 inline void Requester::note_progress() {
-  retry_.on_progress(qp_.attributes().retry_cnt, qp_.attributes().rnr_retry);
+  retry_.on_progress(qp_.retry_cnt(), qp_.attributes().rnr_retry);
   credits_.end_probe();
   qp_.schedule();
 }
@@ -239,6 +239,10 @@ void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, boo
       go_back_for_responses();
     }
     restart_ack_timer(now_ns);
+    const std::uint64_t delay_ns = qp_.engine().config().read_retry_delay_ns;
+    if (delay_ns != 0) [[unlikely]] {
+      retry_.await_receiver(qp_.engine().timers(), now_ns + delay_ns);
+    }
   }
 }
 
@@ -254,6 +258,10 @@ bool Requester::use_retry() {
 
 /// Returns how long to wait for an answer; 0: the timer never expires.
 inline std::uint64_t Requester::timeout_ns() const {
+  const RetransmissionSchedule& schedule = qp_.retransmissions();
+  if (!schedule.empty()) [[unlikely]] {
+    return schedule.wait_ns(retry_.retries_left());
+  }
   const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes().timeout);
   if (qp_.adaptive_timeout() != nullptr) [[unlikely]] {
     return qp_.adaptive_timeout()->value_ns(limit_ns);

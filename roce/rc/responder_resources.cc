@@ -44,6 +44,7 @@ const ResponderResource& ResponderResources::on_sent() {
 void ResponderResources::skip() {
   Resource& owing = this->owing();
   owing.next = owing.end;
+  owing.later_end = 0;
   skip_answered();
 }
 
@@ -58,9 +59,20 @@ ResponderResource* ResponderResources::find(wire::Psn psn) {
 void ResponderResources::repeat(Resource& resource, std::uint32_t index, std::uint32_t count) {
   assert(count > 0 && index + count <= resource.psn_count);
   const std::uint32_t end = index + count;
+  if (resource.owes() && index >= resource.end) {
+    const bool third = resource.later_end != 0;
+    resource.later_start = third ? std::min(resource.later_start, index) : index;
+    resource.later_end = std::max(resource.later_end, end);
+    return;
+  }
   const bool owed = resource.owes();
   resource.end = owed ? std::max(resource.end, end) : end;
   if (!owed || index < resource.next) resource.next = resource.start = index;
+  if (resource.later_end <= resource.end) {
+    resource.later_end = 0;
+  } else {
+    resource.later_start = std::max(resource.later_start, resource.end);
+  }
   assert(resource.owes());
   for (std::uint64_t sequence = head_; sequence < pending_; ++sequence) {
     if (&at(sequence) == &resource) {
@@ -77,6 +89,7 @@ void ResponderResources::repeat(Resource& resource, std::uint32_t index, std::ui
 void ResponderResources::forgive() {
   for (std::uint64_t sequence = pending_; sequence < tail_; ++sequence) {
     at(sequence).next = at(sequence).end;
+    at(sequence).later_end = 0;
   }
   pending_ = tail_;
   assert(is_consistent());

@@ -25,7 +25,9 @@ struct ResponderResource {
   std::uint32_t next = 0;   ///< the packet to send next; `end` when all are sent
   std::uint32_t start = 0;  ///< the packet with which the current answer began
   std::uint32_t end = 0;    ///< that before which it ends: psn_count, less if a part is asked again
-  std::uint32_t sent = 0;   ///< packets that have been sent at least once
+  std::uint32_t later_start = 0;  ///< a part behind `end` that is owed besides, up to
+  std::uint32_t later_end = 0;    ///< this one; 0: none
+  std::uint32_t sent = 0;         ///< packets that have been sent at least once
   std::uint32_t msn = 0;
   std::uint32_t length = 0;
   std::uint32_t rkey = 0;
@@ -40,6 +42,13 @@ struct ResponderResource {
 
   [[nodiscard]] bool owes() const { return next != end; }
   [[nodiscard]] bool is_answered() const { return sent == psn_count; }
+  /// Where nothing is left of one part, the other has its turn.
+  void go_on() {
+    if (owes() || later_end == 0) return;
+    next = start = later_start;
+    end = later_end;
+    later_start = later_end = 0;
+  }
   [[nodiscard]] bool contains(wire::Psn psn) const {
     const std::int32_t index = wire::distance(first_psn, psn);
     return index >= 0 && static_cast<std::uint32_t>(index) < psn_count;
@@ -97,9 +106,10 @@ class ResponderResources {
   /// The oldest that owes something need not answer.
   void skip();
   /// `resource`, one of these, owes `count` packets from `index` on again, and before what later
-  /// ones owe. What it owes already stays owed, and what lies between. An answer that is
-  /// interrupted by it starts anew: READ responses follow each other without a gap (IBTA vol.
-  /// 1, 9.4.4).
+  /// ones owe. What it owes already stays owed. Two parts of one READ are two answers, if the one
+  /// asked for first comes first; of more, and of others, what lies between is sent too. An answer
+  /// that is interrupted by it starts anew: READ responses follow each other without a gap (IBTA
+  /// vol. 1, 9.4.4).
   void repeat(Resource& resource, std::uint32_t index, std::uint32_t count);
   /// Nothing is owed any more: the peer will ask again.
   void forgive();
@@ -112,8 +122,9 @@ class ResponderResources {
     return places_[static_cast<std::size_t>(sequence & mask_)];
   }
   void skip_answered() {
-    while (pending_ != tail_ && !at(pending_).owes()) {
-      ++pending_;
+    for (; pending_ != tail_; ++pending_) {
+      at(pending_).go_on();
+      if (at(pending_).owes()) return;
     }
   }
 

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/node/personality/personality_link.h"
 #include "apps/node/segment_gateway.h"
 #include "apps/services/ami/adapter.h"
 #include "apps/services/ami/collectives.h"
@@ -67,6 +68,7 @@ constexpr Section kEndpoint[] = {
      &stack::Port::describe_counters},
     {"faults", "The faults of `--faults`, in the direction `rx` or `tx`.",
      &stack::FaultInjector::describe_counters},
+    {"personality", "What `--personality` has changed.", &PersonalityLink::describe_counters},
     {"switch", "The switch that joins several ports to one endpoint: its table of addresses.",
      &stack::SwitchedLink::describe_counters},
     {"switch_port0", "A port of that switch, and so on; the last one is the endpoint's own.",

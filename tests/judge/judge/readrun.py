@@ -30,8 +30,9 @@ class ReadRun:
 class ReadRuns:
     def __init__(self, log: RequestLog, pmtu: int, options: Options, report: Report):
         self._log, self._pmtu, self._options, self._report = log, pmtu, options, report
-        self._runs: dict[int, ReadRun] = {}  # by first PSN, oldest request first
-        self._queue: deque[int] = deque(maxlen=_MAX_RUNS)  # PSNs of requests not yet begun
+        # By first PSN, oldest request first: one for each length that was asked for from there on.
+        self._runs: dict[int, list[ReadRun]] = {}
+        self._queue: deque[ReadRun] = deque(maxlen=_MAX_RUNS)  # not yet begun
         self._current: ReadRun | None = None
         self._next = 0  # PSN that goes on with the current run
         self._asked_again = False  # since the current run began
@@ -39,11 +40,13 @@ class ReadRuns:
         self._contents: dict[int, int] = {}  # hash of the payload by PSN
 
     def on_request(self, request: Request) -> None:
-        run = self._runs.get(request.psn)
-        if run is None or run.length != request.read_length:
-            run = self._runs[request.psn] = ReadRun(request)
+        runs = self._runs.setdefault(request.psn, [])
+        run = next((known for known in runs if known.length == request.read_length), None)
+        if run is None:
+            run = ReadRun(request)
+            runs.append(run)
         run.pending += 1
-        self._queue.append(request.psn)
+        self._queue.append(run)
         self._arrived.append(request)
         self._asked_again = True
         self._prune(request.psn)
@@ -70,8 +73,16 @@ class ReadRuns:
         if self._current is not None and psn < self._current.psn:
             self._current.interrupted = True
 
+    def _starting(self, frame: Frame, psn: int) -> ReadRun | None:
+        """Of the runs that start there, the oldest one that is due and may start like that."""
+        runs = self._runs.get(psn, [])
+        alone = frame.info.position == ONLY
+        fitting = [run for run in runs if (run.count == 1) == alone] or runs
+        due = [run for run in fitting if run.pending > 0 or run.interrupted]
+        return (due or fitting or [None])[0]
+
     def _start(self, frame: Frame, psn: int) -> ReadRun | None:
-        run = self._runs.get(psn)
+        run = self._starting(frame, psn)
         anew = run is not None and run.interrupted
         if run is None or (run.pending == 0 and not anew):
             why = "no READ request starts there" if run is None else "it was answered before"
@@ -85,16 +96,17 @@ class ReadRuns:
                 f"a new run while PSN {self._next & 0xFFFFFF:#08x} of the one before is due",
             )
         self.on_earlier_answer(psn)
-        if run.pending > 0:
-            run.pending -= 1
-        run.interrupted = False
         queue = self._queue
-        if psn in queue:  # requests in front of it were passed over
-            while queue.popleft() != psn:
+        # What begins anew answers the earlier request still.
+        if run.pending > 0 and not anew:
+            run.pending -= 1
+        if run in queue and not anew:  # requests in front of it were passed over
+            while queue.popleft() is not run:
                 pass
+        run.interrupted = False
         # Asked again for something before its end, a responder may leave this run. It may have been
         # after this response was made ready, though before it was sent.
-        self._asked_again = any(other < psn + run.count for other in queue) or any(
+        self._asked_again = any(other.psn < psn + run.count for other in queue) or any(
             other.psn < psn + run.count and self._comes_after(frame, other)
             for other in self._arrived
         )
@@ -117,7 +129,7 @@ class ReadRuns:
         self._report.add(
             "read-response-sequence", frame, f"{frame.info.name} at {frame.psn:#08x}, {due}"
         )
-        return self._runs.get(request.psn)
+        return self._runs.get(request.psn, [None])[0]
 
     def _check_opcode(self, frame: Frame, run: ReadRun, psn: int, last: bool) -> None:
         if run.count == 1:
@@ -159,5 +171,5 @@ class ReadRuns:
             self._contents = {p: d for p, d in self._contents.items() if p > newest - _HORIZON}
         if len(self._runs) > 2 * _MAX_RUNS:
             for old in list(self._runs)[:_MAX_RUNS]:
-                if self._runs[old].pending == 0:
+                if all(run.pending == 0 for run in self._runs[old]):
                     del self._runs[old]

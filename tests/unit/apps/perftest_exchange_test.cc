@@ -43,5 +43,17 @@ TEST(PerftestExchange, TheVersionIsANumber) {
   }
 }
 
+// It waits for a phase that no other version has.
+TEST(PerftestExchange, OneVersionIsRefusedByName) {
+  PeerOfVersion hanging("6.27");
+  const auto refused = PerftestExchange(hanging, true).greet(1024);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("6.27"), std::string::npos) << refused.error().message;
+  for (const char* version : {"6.26", "6.28", "6.29"}) {
+    PeerOfVersion right(version);
+    EXPECT_TRUE(PerftestExchange(right, true).greet(1024)) << version;
+  }
+}
+
 }  // namespace
 }  // namespace rockhopper::apps::perf

@@ -41,6 +41,30 @@ TEST(Dcqcn, IsUnlimitedUntilTheFirstCnpWhichHalvesTheLine) {
   EXPECT_DOUBLE_EQ(dcqcn.target_rate(), 50 * kGbit);
 }
 
+/// Some RNICs send a CNP with each NAK, though nothing was marked.
+TEST(Dcqcn, ACnpBehindANakMayBeOfTheLoss) {
+  Dcqcn dcqcn({.nak_cnp_period_ns = 10 * kUs});
+  dcqcn.on_loss(false, 100 * kUs);
+  dcqcn.on_cnp(109 * kUs);
+  EXPECT_EQ(dcqcn.rate(109 * kUs), kUnlimited);
+  dcqcn.on_cnp(110 * kUs);
+  EXPECT_EQ(dcqcn.rate(110 * kUs), 50'000'000'000u);
+  Dcqcn timeout({.nak_cnp_period_ns = 10 * kUs});
+  timeout.on_loss(true, 100 * kUs);
+  timeout.on_cnp(100 * kUs);
+  EXPECT_EQ(timeout.rate(100 * kUs), 50'000'000'000u);
+}
+
+TEST(Dcqcn, TheLineIsTheLinksUnlessOneIsGiven) {
+  const auto line = [](std::uint64_t wanted, std::uint64_t of_link) {
+    return roce::at_line_rate({.rpg_max_rate = wanted}, of_link).rpg_max_rate;
+  };
+  EXPECT_EQ(line(0, 25'000'000'000), 25'000'000'000u);
+  EXPECT_EQ(line(0, 0), 100'000'000'000u);
+  EXPECT_EQ(line(40'000'000'000, 25'000'000'000), 40'000'000'000u);
+  EXPECT_EQ(line(0, 1), 10'000'000u) << "not below rpg_min_rate";
+}
+
 TEST(Dcqcn, AlphaFallsWithoutCnpsAndWeighsTheNextOne) {
   Dcqcn dcqcn(
       {.rpg_time_reset_ns = 1'000'000 * kUs, .dce_tcp_g = 0.25, .dce_tcp_rtt_ns = 50 * kUs});

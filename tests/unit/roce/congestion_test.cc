@@ -181,6 +181,63 @@ TEST(Congestion, ForgedCnpsChangeNothing) {
   EXPECT_EQ(rig.drops(DropReason::unknown_qp), 1u);
 }
 
+/// On 25 Gbit/s the first CNP has to slow down, not to 50.
+TEST(Congestion, TheLinesRateIsTheEngines) {
+  Rig rig({.line_rate = 25'000'000'000});
+  set(rig.qp(), dcqcn());
+  EXPECT_EQ(rig.qp().congestion_control().dcqcn.rpg_max_rate, 25'000'000'000u);
+  rig.inject(cnp(rig));
+  EXPECT_EQ(rig.qp().congestion_rate(rig.now_ns()), 12'500'000'000u);
+}
+
+/// Returns how many CNPs marked packets of two queue pairs draw, whose peers are one host or two.
+std::size_t cnps_for_two(roce::CnpScope scope, bool of_two_hosts) {
+  constexpr std::uint64_t kPeriodNs = 4 * kUs;
+  ConnectionOptions options{.cnp = {.scope = scope, .min_time_between_ns = kPeriodNs}};
+  Rig rig(options);
+  roce::QueuePair& second = rig.make_qp(options);
+  // That of Damage::source_address.
+  if (of_two_hosts) options.peer = stack::IpAddress::from_ipv4(0x0a000009);
+  EXPECT_TRUE(rig.host().add_static_neighbour(options.peer, {{2, 0, 0, 0, 0, 9}}).has_value());
+  rig.bring_up(second, options);
+  const auto mark_both = [&](std::uint32_t step) {
+    rig.inject(write_only(rig, options.rq_psn + step), {.traffic_class = kCe});
+    Packet to_second = write_only(rig, options.rq_psn + step);
+    to_second.headers.bth.destination = second.number();
+    rig.inject(to_second, {.source_address = of_two_hosts, .traffic_class = kCe});
+    return only_cnps(rig.sent()).size();
+  };
+  const std::size_t count = mark_both(0);
+  EXPECT_EQ(mark_both(1), 0u) << "within the time";
+  rig.advance(kPeriodNs);
+  EXPECT_EQ(mark_both(2), count) << "behind it";
+  return count;
+}
+
+TEST(Congestion, CnpsHaveTheirPeriodForAQueuePairAHostOrThePort) {
+  using roce::CnpScope;
+  for (const bool of_two_hosts : {false, true}) {
+    EXPECT_EQ(cnps_for_two(CnpScope::queue_pair, of_two_hosts), 2u);
+    EXPECT_EQ(cnps_for_two(CnpScope::destination, of_two_hosts), of_two_hosts ? 2u : 1u);
+    EXPECT_EQ(cnps_for_two(CnpScope::port, of_two_hosts), 1u);
+  }
+}
+
+/// Data that is paused must not hold up what would slow it down.
+TEST(Congestion, CnpsHaveAPriorityOfTheirOwn) {
+  ConnectionOptions options{.priority_tags = true, .cnp = {.dscp = 46, .priority = 5}};
+  Rig rig(options);
+  rig.inject(write_only(rig, options.rq_psn), {.traffic_class = kCe});
+  std::array<rte_mbuf*, 8> burst{};
+  const std::uint16_t count = rig.host().transmit(burst.data(), 8, rig.now_ns());
+  ASSERT_EQ(count, 2u) << "CNP and acknowledgement";
+  const auto* frame = rte_pktmbuf_mtod(burst[0], const std::uint8_t*);
+  EXPECT_EQ(frame[12] << 8 | frame[13], RTE_ETHER_TYPE_VLAN);
+  EXPECT_EQ(frame[14] >> 5, 5);
+  EXPECT_EQ(frame[18 + 1] >> 2, 46);
+  rte_pktmbuf_free_bulk(burst.data(), count);
+}
+
 TEST(Congestion, CnpsOfAnotherLengthAreCountedAsSuch) {
   for (const std::int32_t extra : {4, -4, -16}) {
     Rig rig;

@@ -394,5 +394,28 @@ TEST(RequesterCredits, Clause9_7_7_2_CreditsLimitSendsButNotWrites) {
   EXPECT_EQ(other.sent().size(), 5u);
 }
 
+/// By choice, for peers whose credits are of no use: RNR NAKs do the rest.
+TEST(RequesterCredits, MayBeIgnored) {
+  Rig rig({.credits = {.obey = false}});
+  rig.post_send(1, WrOpcode::rdma_write, 8);
+  (void)rig.sent();
+  rig.inject(acknowledge(kPsn, wire::Aeth::ack(0, 1)));
+  for (std::uint64_t i = 2; i < 7; ++i) {
+    rig.post_send(i, WrOpcode::send, 8);
+  }
+  EXPECT_EQ(rig.sent().size(), 5u);
+}
+
+TEST(RequesterCredits, AQueuePairMayDoOtherwiseThanItsEngine) {
+  Rig rig({.credits = {.obey = false, .count = false}});
+  roce::QpInit init = rig.qp().init();
+  EXPECT_FALSE(rig.qp().credits().obey);
+  init.credits = roce::EndToEndCredits{};
+  const auto qp = rig.engine().create_qp(init);
+  ASSERT_TRUE(qp.has_value());
+  EXPECT_TRUE((*qp)->credits().obey);
+  EXPECT_TRUE((*qp)->credits().count);
+}
+
 }  // namespace
 }  // namespace rockhopper::test::requester_response_test

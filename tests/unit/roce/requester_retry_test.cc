@@ -44,6 +44,38 @@ TEST(RequesterTimeout, Clause9_7_6_UnansweredRequestIsSentAgainAfterTheTimeout) 
   }
 }
 
+/// As RNICs with adaptive retransmission have it: waits that grow, and a number of retries of their
+/// own.
+TEST(RequesterTimeout, AScheduleStandsForTimeoutAndRetryCount) {
+  constexpr std::array<std::uint64_t, 3> kWaitsNs = {5'600'000, 4'100'000, 16'700'000};
+  ConnectionOptions options{.timeout = 1, .retry_cnt = 1};
+  options.retransmissions.set(kWaitsNs);
+  Rig rig(options);
+  post_and_send(rig, 1);
+  for (const std::uint64_t wait_ns : kWaitsNs) {
+    rig.advance(wait_ns - 1);
+    EXPECT_THAT(rig.sent(), IsEmpty()) << wait_ns;
+    rig.advance(1 + kTickNs);
+    EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, kPsn))) << wait_ns;
+  }
+  rig.advance(kWaitsNs[2] + kTickNs);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::retry_exc_err)));
+}
+
+TEST(RequesterTimeout, ProgressBeginsTheScheduleAnew) {
+  constexpr std::array<std::uint64_t, 2> kWaitsNs = {1'000'000, 9'000'000};
+  ConnectionOptions options;
+  options.retransmissions.set(kWaitsNs);
+  Rig rig(options);
+  post_and_send(rig, 2);
+  rig.advance(kWaitsNs[0] + kTickNs);
+  EXPECT_EQ(rig.sent().size(), 2u);
+  rig.inject(ack(kPsn));
+  rig.advance(kWaitsNs[0] + kTickNs);
+  EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, kPsn + 1)));
+}
+
 TEST(RequesterTimeout, Clause9_7_6_TimeoutCodeZeroNeverExpires) {
   Rig rig({.timeout = 0});
   post_and_send(rig, 1);

@@ -220,6 +220,17 @@ TEST(ResponderReceive, Clause9_7_7_2_NewReceiveIsAnnouncedToAPeerWithoutCredits)
   EXPECT_THAT(rig.sent(), IsEmpty());
 }
 
+TEST(ResponderReceive, CreditsMayBeKeptBack) {
+  Rig rig({.credits = {.count = false}});
+  rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn,
+                          {.va = rig.va(), .rkey = rig.rkey(), .length = 8}, pattern(8)));
+  const auto answer = rig.sent();
+  ASSERT_THAT(answer, ElementsAre(IsAck(kPsn, 1u)));
+  EXPECT_EQ(answer[0].headers.aeth.credit(), wire::kCreditCodeUnlimited);
+  rig.post_recv(1, 8, 0);
+  EXPECT_THAT(rig.sent(), IsEmpty()) << "that is no news";
+}
+
 TEST(ResponderReceive, SendWithInvalidateEndsTheKey) {
   Rig rig;
   const auto region = rig.add_region(0, 64, roce::kAccessAll | roce::kAccessRemoteInvalidate);

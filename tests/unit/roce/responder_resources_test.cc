@@ -150,16 +150,51 @@ TEST_F(ResponderResourcesTest, PartsAreRepeatedAlone) {
   EXPECT_FALSE(ring_.on_sent().owes());
 }
 
-TEST_F(ResponderResourcesTest, PartsThatAreOwedBecomeOne) {
-  put(8);
-  answer(8);
-  ring_.repeat(*ring_.find(kFirst), 3, 1);
-  ring_.repeat(*ring_.find(kFirst), 5, 2);
-  EXPECT_EQ(ring_.owing().next, 3u);
-  EXPECT_EQ(ring_.owing().end, 7u);
-  ring_.repeat(*ring_.find(kFirst), 1, 1);
+/// Requesters that retransmit selectively may miss several; each answer is what was asked for.
+TEST_F(ResponderResourcesTest, TwoPartsAreTwoAnswersAndMoreBecomeOne) {
+  const auto owed = [this] {
+    const auto& owing = ring_.owing();
+    return std::pair(owing.next, owing.end);
+  };
+  put(10);
+  put(1);
+  answer(11);
+  auto& read = *ring_.find(kFirst);
+  ring_.repeat(read, 3, 1);
+  ring_.repeat(read, 5, 2);
+  EXPECT_EQ(owed(), std::pair(3u, 4u));
+  (void)ring_.on_sent();
+  EXPECT_EQ(owed(), std::pair(5u, 7u));
+  ring_.repeat(read, 7, 1);
+  ring_.repeat(read, 9, 1);
+  EXPECT_EQ(owed(), std::pair(5u, 7u)) << "what is owed first is not changed";
+  (void)ring_.on_sent();
+  (void)ring_.on_sent();
+  EXPECT_EQ(owed(), std::pair(7u, 10u)) << "a third part: what lies between goes too";
+  for (int i = 0; i < 3; ++i) {
+    (void)ring_.on_sent();
+  }
+  EXPECT_FALSE(ring_.owes());
+}
+
+TEST_F(ResponderResourcesTest, APartBeforeTheOneThatIsOwedIsOneWithIt) {
+  put(10);
+  answer(10);
+  auto& read = *ring_.find(kFirst);
+  ring_.repeat(read, 3, 2);
+  ring_.repeat(read, 6, 2);
+  ring_.repeat(read, 1, 6);
   EXPECT_EQ(ring_.owing().next, 1u);
   EXPECT_EQ(ring_.owing().end, 7u);
+  for (int i = 0; i < 6; ++i) {
+    (void)ring_.on_sent();
+  }
+  EXPECT_EQ(ring_.owing().next, 7u) << "no packet twice";
+  EXPECT_EQ(ring_.owing().end, 8u);
+  ring_.forgive();
+  EXPECT_FALSE(ring_.owes());
+  ring_.repeat(read, 0, 1);
+  EXPECT_FALSE(ring_.on_sent().owes());
 }
 
 // The rest of an answer that is not complete is nobody's repetition.

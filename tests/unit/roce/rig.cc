@@ -122,8 +122,11 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
     memory_[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
   }
   original_ = memory_;
-  host_ = must(stack::Host::create(
-      {.mac = kOwnMac, .mtu = options.link_mtu, .vlan_id = {}, .packet_pool = pool().get()}));
+  host_ = must(stack::Host::create({.mac = kOwnMac,
+                                    .mtu = options.link_mtu,
+                                    .vlan_id = {},
+                                    .priority_tags = options.priority_tags,
+                                    .packet_pool = pool().get()}));
   for (const bool v6 : {false, true}) {
     const auto own = v6 ? ipv6_of(kOwnIpv4) : stack::IpAddress::from_ipv4(kOwnIpv4);
     const auto peer = v6 ? ipv6_of(kPeerIpv4) : stack::IpAddress::from_ipv4(kPeerIpv4);
@@ -138,6 +141,10 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .max_held_packets = options.max_held_packets,
                                        .pkeys = options.pkeys,
                                        .nak_reserved_opcodes = options.nak_reserved_opcodes,
+                                       .cnp = options.cnp,
+                                       .credits = options.credits,
+                                       .retransmissions = options.retransmissions,
+                                       .line_rate = options.line_rate,
                                        .async_notifier = options.async_notifier,
                                        .persistence = options.persistence,
                                        .locks = options.locks}));

@@ -70,6 +70,11 @@ struct ConnectionOptions {
   bool sq_sig_all = true;
   bool extended_atomics = false;
   bool nak_reserved_opcodes = true;
+  bool priority_tags = false;
+  roce::CnpConfig cnp{};
+  roce::EndToEndCredits credits{};
+  roce::RetransmissionSchedule retransmissions{};
+  std::uint64_t line_rate = 0;
   bool lock_execution = false;
   roce::lock::ServiceConfig locks{};
   std::uint32_t max_held_packets = 1024;

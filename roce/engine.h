@@ -73,6 +73,8 @@ struct EngineConfig {
   std::uint64_t read_retry_delay_ns = 0;
   /// The link's, in bits/s, for DcqcnParameters::rpg_max_rate; 0: not known.
   std::uint64_t line_rate = 0;
+  /// For DcqcnParameters::nak_cnp_period_ns where that is 0.
+  std::uint64_t nak_cnp_period_ns = 0;
   stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
   EventTrace* trace = nullptr;                   ///< not owned; may be null
   /// Not owned; may be null. Called when there is an asynchronous event where there was none.

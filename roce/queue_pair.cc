@@ -294,11 +294,14 @@ void QueuePair::enter_state(QpState next) {
   attributes_.cur_qp_state = attributes_.qp_state;
 }
 
-Expected<void> QueuePair::set_congestion_control(const CongestionConfig& wanted) {
-  CongestionConfig config = wanted;
-  config.dcqcn = at_line_rate(config.dcqcn, engine_.config_.line_rate);
-  if (auto checked = check_congestion_config(config); !checked) return checked;
-  auto control = make_congestion_control(config);
+Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config) {
+  CongestionConfig complete = config;
+  complete.dcqcn = at_line_rate(config.dcqcn, engine_.config_.line_rate);
+  if (complete.dcqcn.nak_cnp_period_ns == 0) {
+    complete.dcqcn.nak_cnp_period_ns = engine_.config_.nak_cnp_period_ns;
+  }
+  if (auto checked = check_congestion_config(complete); !checked) return checked;
+  auto control = make_congestion_control(complete);
   if (control == nullptr && config.algorithm != CongestionAlgorithm::none) {
     return fail(ErrorCode::invalid_argument, "no congestion control was made");
   }
@@ -311,7 +314,7 @@ Expected<void> QueuePair::set_congestion_control(const CongestionConfig& wanted)
   }
   pacer_.reset();
   if (control != nullptr) {
-    pacer_ = std::make_unique<Pacer>(*this, config, std::move(control),
+    pacer_ = std::make_unique<Pacer>(*this, complete, std::move(control),
                                      engine_.config_.max_unacked_packets);
   }
   if (is_connected() && state() != QpState::reset && state() != QpState::init) configure_flow();

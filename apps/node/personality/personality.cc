@@ -231,6 +231,7 @@ void Personality::apply(NodeConfig& config) const {
   engine.read_retry_delay_ns = read_retry_delay_ns;
   engine.max_unacked_packets = window != 0 ? window : 2 * ack_req_every;
   engine.cnp = cnp;
+  engine.nak_cnp_period_ns = nak_cnp_period_ns;
   engine.nak_reserved_opcodes = nak_reserved_opcodes;
 }
 

@@ -38,36 +38,36 @@ struct Personality {
   // Responder.
   bool counts_credits = true;                    ///< else "unlimited"
   std::optional<std::uint8_t> static_credits{};  ///< the code of each AETH that tells credits
-  std::uint64_t ack_delay_ns = 0;  ///< an ACK waits so long for a newer one, which replaces it
-  std::uint64_t nak_delay_ns = 0;
-  bool nak_repeat = false;     ///< each packet behind a gap draws the NAK again
-  bool nak_draws_cnp = false;  ///< a CNP goes with each NAK
+  bool nak_repeat = false;                       ///< each packet behind a gap draws the NAK again
+  bool nak_draws_cnp = false;                    ///< a CNP goes with each NAK
   bool nak_reserved_opcodes = true;
   bool serves_atomics = true;
   bool takes_empty_sends = true;
   std::uint32_t alignment = 1;  ///< of addresses and lengths of READ and WRITE; a power of two
   std::uint64_t max_message = std::uint64_t{1} << 31;  ///< bytes of a READ or WRITE
+  std::uint64_t ack_delay_ns = 0;  ///< an ACK waits so long for a newer one, which replaces it
+  std::uint64_t nak_delay_ns = 0;
 
   // Requester.
+  std::uint32_t ack_req_every = 64;  ///< packets
+  std::uint32_t window = 0;          ///< unacknowledged packets at most; 0: twice ack_req_every
   bool obeys_credits = true;
   bool obeys_unsolicited_credits = true;  ///< else an ACK that only brings credits is not seen
-  std::uint32_t ack_req_every = 64;       ///< packets
-  std::uint32_t window = 0;  ///< unacknowledged packets at most; 0: twice ack_req_every
-  roce::RetransmissionSchedule retransmissions{};
   ReadRetry read_retry = ReadRetry::tail;
-  std::uint64_t read_retry_delay_ns = 0;  ///< before a READ is asked for again
   WriteRetry write_retry = WriteRetry::go_back_n;
+  std::uint64_t read_retry_delay_ns = 0;  ///< before a READ is asked for again
+  roce::RetransmissionSchedule retransmissions{};
 
   // Congestion.
-  roce::CnpConfig cnp{};
-  std::uint8_t cnp_ecn = 0;                        ///< the two bits of ECN
-  std::optional<std::uint16_t> cnp_source_port{};  ///< nothing: the flow's
-  std::optional<std::uint8_t> cnp_ttl{};
   std::uint64_t nak_cnp_period_ns = 0;  ///< so long after a NAK a CNP counts for nothing
+  roce::CnpConfig cnp{};
+  std::optional<std::uint16_t> cnp_source_port{};  ///< nothing: the flow's
+  std::uint8_t cnp_ecn = 0;                        ///< the two bits of ECN
+  std::optional<std::uint8_t> cnp_ttl{};
 
   // Packets of no use to the peer.
-  std::uint64_t probe_every_ns = 0;  ///< while there is traffic; 0: none
   std::uint8_t probe_opcode = 0x9f;
+  std::uint64_t probe_every_ns = 0;  ///< while there is traffic; 0: none
 
   /// Sets the parts of a node that do this themselves.
   void apply(NodeConfig& config) const;

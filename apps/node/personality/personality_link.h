@@ -92,7 +92,7 @@ class PersonalityLink final : public stack::Link {
   };
 
   // Out.
-  void send(rte_mbuf* packet, std::uint64_t now_ns);
+  void send(rte_mbuf* original, std::uint64_t now_ns);
   void dress(RoceFrame& frame);
   /// Returns how long the packet waits, or nothing where it is not sent or has been taken.
   [[nodiscard]] std::optional<std::uint64_t> pass_reply(Conversation& peer, RoceFrame& frame,

@@ -12,7 +12,7 @@
 #include "stack/checksum.h"
 #include "stack/ethernet.h"
 #include "stack/ip_header.h"
-#include "stack/udp_client.h"
+#include "stack/roce_locator.h"
 
 namespace rockhopper {
 

@@ -44,9 +44,9 @@ class RoceFrame {
   /// Another opcode, whose headers may be others: the BTH and, where it has one, the AETH given
   /// take the place of all headers. Returns false if there is no room.
   [[nodiscard]] bool set_headers(const wire::Bth& bth, const std::optional<wire::Aeth>& aeth);
-  /// Cuts off everything behind the BTH and puts `bytes` there, a multiple of four. Returns false
+  /// Cuts off everything behind the BTH and puts `rest` there, a multiple of four. Returns false
   /// if there is no room.
-  [[nodiscard]] bool set_rest(std::span<const std::uint8_t> bytes);
+  [[nodiscard]] bool set_rest(std::span<const std::uint8_t> rest);
   /// Puts lengths, checksum of IPv4 and ICRC right, and the UDP checksum: that of the packet, or 0.
   void seal(bool udp_checksum);
 

@@ -359,6 +359,15 @@ TEST_F(PersonalityTest, NaksComeLateWithACnp) {
   EXPECT_EQ(counter(peer(), "engine local_ack_timeout_err"), 0u);
 }
 
+/// What the device sends with its own NAKs it may take for what it is from others, too.
+TEST_F(PersonalityTest, ACnpBehindANakMayCountForNothing) {
+  for (const bool counts : {true, false}) {
+    start(counts ? "" : "nak_cnp_period=20us");
+    must(device().qp->set_congestion_control({.algorithm = roce::CongestionAlgorithm::dcqcn}));
+    EXPECT_EQ(device().qp->congestion_control().dcqcn.nak_cnp_period_ns, counts ? 0u : 20 * kUs);
+  }
+}
+
 TEST_F(PersonalityTest, EachPacketBehindAGapMayDrawANak) {
   start("nak_repeat=yes nak_delay=20us");
   post(peer(), device(), roce::WrOpcode::rdma_read, 3 * kMtu);

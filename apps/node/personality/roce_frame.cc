@@ -3,6 +3,7 @@
 #include "apps/node/personality/roce_frame.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <rte_ether.h>

@@ -73,6 +73,13 @@ Expected<void> check(const NodeConfig& config) {
                 "captures, faults, personalities and packet traces are of a link, which this node "
                 "has not");
   }
+  if (config.personality && std::holds_alternative<UdpPort>(config.port) &&
+      !config.personality->knob_of_headers().empty()) {
+    return fail(
+        ErrorCode::unsupported,
+        "at UDP sockets the kernel writes the headers, so that the knob {} is to be as usual",
+        config.personality->knob_of_headers());
+  }
   return {};
 }
 

@@ -34,12 +34,15 @@ PROGRAMS = {"sim": "conformance-sim", "live": "conformance-live", "rxe": "confor
 def make_device(arguments):
     program = str(arguments.program or BUILD / "tests/conformance" / PROGRAMS[arguments.device])
     if arguments.device == "sim":
-        return Simulated(program, random.Random(arguments.seed) if arguments.segmented else None)
+        segments = random.Random(arguments.seed) if arguments.segmented else None
+        return Simulated(program, segments, arguments.personality)
     from player import real_time  # needs a machine with more than the simulator does
 
     if arguments.device == "front":
         return real_time.Front(program, BUILD)
-    return {"live": real_time.Live, "rxe": real_time.SoftRoce}[arguments.device](program)
+    if arguments.device == "live":
+        return real_time.Live(program, arguments.personality)
+    return real_time.SoftRoce(program)
 
 
 def play(player, script, arguments):
@@ -136,6 +139,8 @@ def parse_arguments():
                         help="what to play against (sim)")
     parser.add_argument("--program", type=pathlib.Path, help="the device's program")
     parser.add_argument("--ipv6", action="store_true", help="over IPv6 (IPv4)")
+    parser.add_argument("--personality", metavar="NAME", default="",
+                        help="sim, live: the device looks and behaves like this one (docs/hardware.md)")
     parser.add_argument("--segmented", action="store_true",
                         help="sim: packets arrive in chains of buffers, cut at random places")
     parser.add_argument("--seed", type=lambda text: int(text, 0),

@@ -223,6 +223,15 @@ Expected<void> set_knob(Personality& personality, std::string_view name, std::st
   return fail(ErrorCode::invalid_argument, "{} is {}, not \"{}\"", name, knob->values, value);
 }
 
+std::string_view Personality::knob_of_headers() const {
+  if (vlan_zero) return "vlan";
+  if (zero_source_mac) return "source_mac";
+  if (udp_checksum) return "udp_checksum";
+  if (ip_id_counts) return "ip_id";
+  if (source_port != SourcePort::flow) return "source_port";
+  return cnp_source_port ? "cnp_source_port" : "";
+}
+
 void Personality::apply(NodeConfig& config) const {
   if (vlan_zero) config.host.priority_tags = true;
   roce::EngineConfig& engine = config.engine;

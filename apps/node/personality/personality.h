@@ -69,6 +69,9 @@ struct Personality {
   std::uint8_t probe_opcode = 0x9f;
   std::uint64_t probe_every_ns = 0;  ///< while there is traffic; 0: none
 
+  /// The name of a knob that is not as usual and that nobody can set whose headers the kernel
+  /// writes; empty: there is none.
+  [[nodiscard]] std::string_view knob_of_headers() const;
   /// Sets the parts of a node that do this themselves.
   void apply(NodeConfig& config) const;
 };

@@ -25,6 +25,8 @@ constexpr std::uint16_t kBurst = 32;
 constexpr std::size_t kPeersMax = 65536;
 /// Probes stop so long after the last packet.
 constexpr std::uint64_t kProbesEndNs = 1'000'000;
+/// Of a P_Key; the other bit says who may talk to whom.
+constexpr std::uint16_t kPartition = 0x7fff;
 /// Of the low five bits: reserved by IBTA in each service.
 constexpr std::uint8_t kReservedOperation = 0x1f;
 
@@ -335,10 +337,12 @@ bool PersonalityLink::receive(rte_mbuf*& packet, std::uint64_t now_ns) {
   Mbuf copied = copy_of(packet);
   if (copied == nullptr) return true;
   auto frame = RoceFrame::of(copied.get());
-  if (!frame || !is_rc(*frame) || engine_ == nullptr) return true;
+  if (!frame || !is_rc(*frame) || engine_ == nullptr || !frame->has_right_icrc()) return true;
   const roce::QueuePair* qp = engine_->find_qp(frame->headers().bth.destination);
   if (qp == nullptr) return true;
   const roce::QpAttributes connection = qp->query();
+  const auto pkey = engine_->query_pkey(connection.pkey_index);
+  if (!pkey || ((*pkey ^ frame->headers().bth.pkey) & kPartition) != 0) return true;
   if (peers_.size() == kPeersMax) peers_.clear();
   Conversation& peer = peers_[{frame->source(), connection.dest_qp_num}];
   peer.mtu = static_cast<std::uint32_t>(connection.path_mtu);
@@ -421,8 +425,10 @@ bool PersonalityLink::receive_reply(Conversation& peer, RoceFrame& frame, Mbuf& 
   } else if (headers.opcode->operation == Operation::acknowledge &&
              headers.aeth.kind() == AethKind::ack) {
     if (peer.named && wire::distance(*peer.named, headers.bth.psn) >= 0) peer.named.reset();
-    const std::pair seen{headers.bth.psn, headers.aeth.msn};
-    const bool only_credits = peer.last_ack == seen;
+    const LastAck seen{headers.bth.psn, headers.aeth};
+    const bool only_credits = peer.last_ack && peer.last_ack->psn == seen.psn &&
+                              peer.last_ack->aeth.msn == seen.aeth.msn &&
+                              peer.last_ack->aeth.credit() != seen.aeth.credit();
     peer.last_ack = seen;
     if (only_credits && !personality_.obeys_unsolicited_credits) {
       counters_.unseen_acks.add();
@@ -454,6 +460,15 @@ std::uint64_t PersonalityLink::next_deadline_ns() const {
   }
   if (probe_ != nullptr) deadline_ns = std::min(deadline_ns, next_probe_ns_);
   return deadline_ns;
+}
+
+std::size_t PersonalityLink::mbufs_held() const {
+  std::size_t held = waiting_.size() + due_.size() + arrived_.size() + (probe_ != nullptr ? 1 : 0);
+  for (const auto& [key, peer] : peers_) {
+    held += (peer.held_ack != nullptr ? 1 : 0) + (peer.nak != nullptr ? 1 : 0) +
+            peer.reads.mbufs_held();
+  }
+  return held;
 }
 
 void PersonalityLink::visit_counters(void (*visit)(void* context, const char* name,

@@ -57,6 +57,8 @@ class PersonalityLink final : public stack::Link {
   [[nodiscard]] std::uint16_t mtu() const override { return inner_.mtu(); }
 
   [[nodiscard]] const PersonalityCounters& counters() const { return counters_; }
+  /// Mbufs that it holds: of packets that wait, and of those that it may send again.
+  [[nodiscard]] std::size_t mbufs_held() const;
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
@@ -75,6 +77,10 @@ class PersonalityLink final : public stack::Link {
   struct PeerHash {
     std::size_t operator()(const Peer& peer) const;
   };
+  struct LastAck {
+    wire::Psn psn{};
+    wire::Aeth aeth{};
+  };
   /// What is known of the packets from and to one of these.
   struct Conversation {
     Mbuf held_ack;  ///< may still be replaced
@@ -87,7 +93,7 @@ class PersonalityLink final : public stack::Link {
     std::uint32_t last_read_bytes = 0;   ///< that it asks for, if it is a READ
     std::uint32_t mtu = 0;               ///< the path MTU; 0 before the first answer
     std::optional<wire::Psn> named;      ///< by the peer's NAK
-    std::optional<std::pair<wire::Psn, std::uint32_t>> last_ack;  ///< the peer's: PSN and MSN
+    std::optional<LastAck> last_ack;     ///< the peer's
     ReadRepair reads;
   };
 

@@ -87,6 +87,14 @@ bool ReadRepair::on_response(OwnedMbuf& packet, RoceFrame& frame, std::uint32_t 
   return true;
 }
 
+std::size_t ReadRepair::mbufs_held() const {
+  std::size_t held = 0;
+  for (const Read& read : reads_) {
+    held += 1 + read.kept.size();
+  }
+  return held;
+}
+
 /// From what is missing up to what has come.
 void ReadRepair::ask_for(Read& read, std::uint32_t mtu, rte_mempool* pool, OwnedMbuf& missing) {
   missing.reset(RoceFrame::copy(read.request.get(), pool));

@@ -34,6 +34,8 @@ class ReadRepair {
                                  rte_mempool* pool, std::vector<OwnedMbuf>& ready,
                                  OwnedMbuf& missing);
 
+  [[nodiscard]] std::size_t mbufs_held() const;
+
  private:
   struct Read {
     OwnedMbuf request;

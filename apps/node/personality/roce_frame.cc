@@ -165,6 +165,18 @@ bool RoceFrame::resize(std::size_t length) {
   return rte_pktmbuf_trim(packet_, static_cast<std::uint16_t>(packet_->data_len - whole)) == 0;
 }
 
+std::uint32_t RoceFrame::icrc() const {
+  const std::size_t l3_length = udp_ + sizeof(rte_udp_hdr) + wire::Bth::kSize - l3_;
+  const std::size_t rest = packet_->data_len - l3_ - l3_length - wire::Icrc::kSize;
+  return wire::icrc_over({bytes() + l3_, l3_length},
+                         std::span<const std::uint8_t>(bth() + wire::Bth::kSize, rest));
+}
+
+bool RoceFrame::has_right_icrc() const {
+  return icrc() == wire::load_icrc(std::span<const std::uint8_t, wire::Icrc::kSize>(
+                       bytes() + packet_->data_len - wire::Icrc::kSize, wire::Icrc::kSize));
+}
+
 void RoceFrame::seal(bool udp_checksum) {
   std::uint8_t* ip = bytes() + l3_;
   const auto udp_length = static_cast<std::uint16_t>(packet_->data_len - udp_);
@@ -181,13 +193,8 @@ void RoceFrame::seal(bool udp_checksum) {
   } else {
     wire::store_be16(ip + 4, udp_length);
   }
-  const std::size_t transport = udp_length - sizeof(rte_udp_hdr);
-  const std::size_t rest = transport - wire::Bth::kSize - wire::Icrc::kSize;
-  const std::uint32_t icrc =
-      wire::icrc_over({ip, udp_ + sizeof(rte_udp_hdr) + wire::Bth::kSize - l3_},
-                      std::span<const std::uint8_t>(bth() + wire::Bth::kSize, rest));
-  wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(bth() + wire::Bth::kSize + rest,
-                                                                    wire::Icrc::kSize));
+  wire::store_icrc(icrc(), std::span<std::uint8_t, wire::Icrc::kSize>(
+                               bytes() + packet_->data_len - wire::Icrc::kSize, wire::Icrc::kSize));
   if (!udp_checksum) return;
   const std::uint16_t sum = stack::add_checksums(
       stack::raw_checksum(packet_, static_cast<std::uint32_t>(udp_), udp_length),

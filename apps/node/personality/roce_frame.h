@@ -28,6 +28,7 @@ class RoceFrame {
   [[nodiscard]] const wire::Headers& headers() const { return headers_; }
   [[nodiscard]] const wire::OpcodeInfo& opcode() const { return *headers_.opcode; }
   [[nodiscard]] bool is_ipv4() const { return ipv4_; }
+  [[nodiscard]] bool has_right_icrc() const;
   [[nodiscard]] stack::IpAddress source() const;
   [[nodiscard]] stack::IpAddress destination() const;
 
@@ -55,6 +56,8 @@ class RoceFrame {
       : packet_(packet), l3_(l3), udp_(udp), ipv4_(ipv4) {}
   [[nodiscard]] std::uint8_t* bytes() const;
   [[nodiscard]] std::uint8_t* bth() const { return bytes() + udp_ + 8; }
+  /// Of the bytes as they are.
+  [[nodiscard]] std::uint32_t icrc() const;
   /// Makes the transport part, from the BTH to the ICRC, so long. Returns false if there is no
   /// room.
   [[nodiscard]] bool resize(std::size_t length);

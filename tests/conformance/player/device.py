@@ -5,9 +5,12 @@ where these go, and in how exact time is."""
 
 import contextlib
 import json
+import pathlib
 import random
 import subprocess
 import types
+
+PERSONALITIES = pathlib.Path(__file__).resolve().parents[3] / "apps/common/personalities"
 
 
 class DeviceError(Exception):
@@ -103,15 +106,30 @@ def checked(line: str) -> dict:
     return answer
 
 
+def kinds_of(personality: str) -> list[str]:
+    """What scripts call a device with that personality: "KNOB-VALUE" for each of its knobs, and "KNOB"
+    alone where the value is not the ordinary one."""
+    knobs: dict[str, str] = {}
+    for item in personality.split(",") if personality else ():
+        if "=" in item:
+            knobs.update([item.split("=")])
+        else:
+            told = json.loads((PERSONALITIES / f"{item}.json").read_text(encoding="utf-8"))["knobs"]
+            knobs.update((knob, entry["value"]) for knob, entry in told.items())
+    named = [f"{knob}-{value}".replace(":", "-") for knob, value in knobs.items()]
+    return named + [knob for knob, value in knobs.items() if value not in ("0", "qp", "own")]
+
+
 class Simulated(Device):
     """Rockhopper's engine in virtual time, by the program conformance-sim."""
 
     kinds = ("sim", "rockhopper")
     late_ns = 20_000  # a tick of its timers
 
-    def __init__(self, program: str, segments: random.Random | None = None):
+    def __init__(self, program: str, segments: random.Random | None = None, personality: str = ""):
         """`segments` cuts what arrives into chains of buffers, as some drivers give them."""
-        self._process = LineProcess([program])
+        self._process = LineProcess([program, *([personality] if personality else [])])
+        self.kinds = (*type(self).kinds, *kinds_of(personality))
         self._segments = segments
         self._now_ns = 0
         self._frames: list[tuple[int, bytes]] = []

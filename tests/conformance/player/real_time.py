@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from .device import Device, DeviceError, LineProcess, Unavailable, checked
+from .device import Device, DeviceError, LineProcess, Unavailable, checked, kinds_of
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
 
@@ -87,7 +87,8 @@ class Live(_RealTime):
     early_ns = 2_000_000
     linger_ns = 10_000_000
 
-    def __init__(self, program: str):
+    def __init__(self, program: str, personality: str = ""):
+        self.kinds = (*type(self).kinds, *kinds_of(personality))
         if os.geteuid() != 0:
             raise Unavailable("a veth needs root")
         if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
@@ -102,8 +103,9 @@ class Live(_RealTime):
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
         addresses = [f"--ip={own}/{length}" for own, length, _ in _NETWORKS]
         device = "net_af_packet0,iface=device,blocksz=65536,framesz=8192,framecnt=512"
+        played = [f"--personality={personality}"] if personality else []
         self._process = LineProcess([program, f"--device={device}", f"--link-mtu={_MTU}",
-                                     *addresses])  # fmt: skip
+                                     *addresses, *played])  # fmt: skip
 
     def _make_veth(self) -> None:
         ip = ["ip", "link"]

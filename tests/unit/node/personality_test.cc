@@ -540,6 +540,22 @@ TEST(PersonalityKnobs, ValuesAreChecked) {
   EXPECT_FALSE(p.ttl);
 }
 
+TEST(PersonalityNodes, HeadersAtUdpSocketsAreTheKernels) {
+  for (const auto& [knob, value] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"vlan", "vid0"},
+                                                                  {"source_mac", "zero"},
+                                                                  {"udp_checksum", "right"},
+                                                                  {"ip_id", "counter"},
+                                                                  {"source_port", "qpn"},
+                                                                  {"cnp_source_port", "0"}}) {
+    Personality personality;
+    must(set_knob(personality, knob, value));
+    const auto node = Node::open({.port = UdpPort{}, .personality = personality});
+    ASSERT_FALSE(node) << knob;
+    EXPECT_THAT(node.error().message, HasSubstr(std::string("knob ") + knob));
+  }
+}
+
 TEST(PersonalityNodes, NeedALink) {
   auto node = Node::open({.port = NoPort{}, .personality = Personality{}});
   ASSERT_FALSE(node);

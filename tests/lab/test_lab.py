@@ -11,12 +11,16 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from testing.standstill import RepeatedTest  # noqa: E402
+
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', 'build/apps')).resolve()
 # Our end's, in place of the ordinary one: with a fault that is planted.
 RH_PERF = pathlib.Path(os.environ.get('ROCKHOPPER_RH_PERF', PROGRAMS / 'rh-perf'))
 
 
-class LabTest(unittest.TestCase):
+class LabTest(RepeatedTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

@@ -142,8 +142,9 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
-      transport_(make_transport(*this)),
-      credits_(init.credits.value_or(engine.config_.credits)) {}
+      transport_(make_transport(*this)) {
+  if (!init_.credits) init_.credits = engine.config_.credits;
+}
 
 QueuePair::~QueuePair() = default;
 

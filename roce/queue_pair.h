@@ -69,7 +69,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] const QpInit& init() const { return init_; }
   [[nodiscard]] ProtectionDomain pd() const { return init_.pd; }
   [[nodiscard]] XrcDomain xrcd() const { return init_.xrcd; }
-  [[nodiscard]] EndToEndCredits credits() const { return credits_; }
+  [[nodiscard]] EndToEndCredits credits() const { return *init_.credits; }
 
   /// As ibv_modify_qp: all or nothing. A move to ERR flushes both queues; a move to RESET empties
   /// them without completions.
@@ -306,7 +306,6 @@ class QueuePair : public QpListHook {
   std::unique_ptr<SelectiveRepeat> selective_repeat_;        ///< null: go-back-N
   std::unique_ptr<RetransmissionTimeout> adaptive_timeout_;  ///< null: the fixed timer
   Transport transport_;
-  const EndToEndCredits credits_;
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
   CnpHook cnp_hook_;               ///< linked: the peer is to be told
 };

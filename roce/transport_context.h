@@ -98,8 +98,8 @@ class TransportContext {
   void on_drained() const { qp_.on_drained(); }
 
   // Its receive requests. With a shared receive queue those of others too: nothing can be promised.
-  [[nodiscard]] bool tells_credits() const { return qp_.srq_ == nullptr && qp_.credits_.count; }
-  [[nodiscard]] bool obeys_credits() const { return qp_.credits_.obey; }
+  [[nodiscard]] bool tells_credits() const { return qp_.srq_ == nullptr && qp_.credits().count; }
+  [[nodiscard]] bool obeys_credits() const { return qp_.credits().obey; }
   [[nodiscard]] RecvQueue& recv_queue() const { return qp_.recv_queue_; }
   /// Returns the protection domain whose keys they name.
   [[nodiscard]] ProtectionDomain receive_pd() const { return qp_.receive_pd(); }

@@ -44,7 +44,7 @@ const ResponderResource& ResponderResources::on_sent() {
 void ResponderResources::skip() {
   Resource& owing = this->owing();
   owing.next = owing.end;
-  owing.later_end = 0;
+  owing.set_later({});
   skip_answered();
 }
 
@@ -60,19 +60,18 @@ void ResponderResources::repeat(Resource& resource, std::uint32_t index, std::ui
   assert(count > 0 && index + count <= resource.psn_count);
   const std::uint32_t end = index + count;
   if (resource.owes() && index >= resource.end) {
-    const bool third = resource.later_end != 0;
-    resource.later_start = third ? std::min(resource.later_start, index) : index;
-    resource.later_end = std::max(resource.later_end, end);
+    const Resource::Part later = resource.later();
+    resource.set_later({.start = later.end != 0 ? std::min(later.start, index) : index,
+                        .end = std::max(later.end, end)});
     return;
   }
   const bool owed = resource.owes();
   resource.end = owed ? std::max(resource.end, end) : end;
   if (!owed || index < resource.next) resource.next = resource.start = index;
-  if (resource.later_end <= resource.end) {
-    resource.later_end = 0;
-  } else {
-    resource.later_start = std::max(resource.later_start, resource.end);
-  }
+  const Resource::Part later = resource.later();
+  resource.set_later(later.end <= resource.end
+                         ? Resource::Part{}
+                         : Resource::Part{std::max(later.start, resource.end), later.end});
   assert(resource.owes());
   for (std::uint64_t sequence = head_; sequence < pending_; ++sequence) {
     if (&at(sequence) == &resource) {
@@ -89,7 +88,7 @@ void ResponderResources::repeat(Resource& resource, std::uint32_t index, std::ui
 void ResponderResources::forgive() {
   for (std::uint64_t sequence = pending_; sequence < tail_; ++sequence) {
     at(sequence).next = at(sequence).end;
-    at(sequence).later_end = 0;
+    at(sequence).set_later({});
   }
   pending_ = tail_;
   assert(is_consistent());

@@ -25,9 +25,7 @@ struct ResponderResource {
   std::uint32_t next = 0;   ///< the packet to send next; `end` when all are sent
   std::uint32_t start = 0;  ///< the packet with which the current answer began
   std::uint32_t end = 0;    ///< that before which it ends: psn_count, less if a part is asked again
-  std::uint32_t later_start = 0;  ///< a part behind `end` that is owed besides, up to
-  std::uint32_t later_end = 0;    ///< this one; 0: none
-  std::uint32_t sent = 0;         ///< packets that have been sent at least once
+  std::uint32_t sent = 0;   ///< packets that have been sent at least once
   std::uint32_t msn = 0;
   std::uint32_t length = 0;
   std::uint32_t rkey = 0;
@@ -37,17 +35,31 @@ struct ResponderResource {
   wire::LockStatus lock_status{};
   wire::LockCause lock_cause{};
   std::uint64_t va = 0;                   ///< locks: wire::Lkaeth::value
-  std::uint64_t original = 0;             ///< atomics and locks: the value before
+  std::uint64_t original = 0;             ///< atomics and locks: the value before; READs: later()
   lock::SnapshotPool::Handle snapshot{};  ///< READs of a scope
 
   [[nodiscard]] bool owes() const { return next != end; }
   [[nodiscard]] bool is_answered() const { return sent == psn_count; }
+  /// A part of a READ behind `end` that is owed besides; an end of 0: none.
+  struct Part {
+    std::uint32_t start = 0;
+    std::uint32_t end = 0;
+  };
+  [[nodiscard]] Part later() const {
+    return kind == Kind::read ? std::bit_cast<Part>(original) : Part{};
+  }
+  /// Requires a READ, but for none.
+  void set_later(Part part) {
+    assert(kind == Kind::read || part.end == 0);
+    if (kind == Kind::read) original = std::bit_cast<std::uint64_t>(part);
+  }
   /// Where nothing is left of one part, the other has its turn.
   void go_on() {
-    if (owes() || later_end == 0) return;
-    next = start = later_start;
-    end = later_end;
-    later_start = later_end = 0;
+    const Part part = later();
+    if (owes() || part.end == 0) return;
+    next = start = part.start;
+    end = part.end;
+    set_later({});
   }
   [[nodiscard]] bool contains(wire::Psn psn) const {
     const std::int32_t index = wire::distance(first_psn, psn);

@@ -89,7 +89,9 @@ class ReadRuns:
             self._report.add("read-response-unrequested", frame, f"PSN {frame.psn:#08x}: {why}")
             return run
         left = self._current
-        if left is not None and not (self._asked_again or (anew and left is run)):
+        # What was passed over may have its turn still.
+        asked = left is not None and run.pending > 0 and psn < left.psn + left.count
+        if left is not None and not (self._asked_again or asked or (anew and left is run)):
             self._report.add(
                 "read-response-sequence",
                 frame,

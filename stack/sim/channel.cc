@@ -75,10 +75,9 @@ void Channel::schedule(std::uint64_t not_before_ns) {
 
 void Channel::run(std::uint64_t now_ns) {
   if (output_.next_departure_ns() <= now_ns) advance(now_ns);
-  if (receiver_ != nullptr && next_arrival_ns() <= now_ns) {
-    receiver_->on_arrival(now_ns);
-    schedule(next_arrival_ns() <= now_ns ? now_ns + kRetryNs : 0);
-  }
+  if (receiver_ != nullptr && next_arrival_ns() <= now_ns) receiver_->on_arrival(now_ns);
+  // Also where a receiver with a timer of its own has taken the arrivals already.
+  schedule(receiver_ != nullptr && next_arrival_ns() <= now_ns ? now_ns + kRetryNs : 0);
 }
 
 std::uint64_t Channel::next_arrival_ns() const {

@@ -87,6 +87,9 @@ SCENARIOS = {
     'probes': Run(both('write'), '', 'probe_every=100us'),
 }
 PERSONALITIES = sorted(path.stem for path in FILES.glob('*.json'))
+# Selective repeat before a responder that drops what is behind a gap gains a packet a round trip. Where the
+# order is lost, too, its retries may run out: it is to be switched off (docs/running.md).
+LEFT_OUT = {('packets spread over ways', 'mlx5-cx7-sr')}
 
 
 class Personalities(unittest.TestCase):
@@ -159,6 +162,7 @@ class Personalities(unittest.TestCase):
             chosen += [(chooser.choice(list(SCENARIOS)), personality) for personality in PERSONALITIES]
             chosen += chooser.sample(runs, max(0, int(COUNT) - len(chosen)))
             runs = list(dict.fromkeys(chosen))
+        runs = [run for run in runs if run not in LEFT_OUT]
         for name, personality in runs:
             self.run_one(name, personality)
 

@@ -124,9 +124,9 @@ bool Gsi::send(const MadPath& to, MadBytes mad, std::uint64_t now_ns) {
   }
   // Linux looks for a GID of the VLAN that a MAD came from, and its own GIDs without a VLAN are of
   // another than 0.
-  AddressVector av = to;
-  av.priority_tag = false;
-  auto ah = engine_.create_ah(pd_, av);
+  MadPath untagged = to;
+  untagged.priority_tag = false;
+  auto ah = engine_.create_ah(pd_, untagged);
   if (!ah) {
     counters_.unreachable_mads.add();
     return false;

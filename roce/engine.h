@@ -69,7 +69,7 @@ struct EngineConfig {
   CnpConfig cnp{};
   EndToEndCredits credits{};  ///< of queue pairs without QpInit::credits
   RetransmissionSchedule retransmissions{};
-  /// So long after a response is found missing it is asked for again: some RNICs are slow there.
+  /// A response that is found missing is asked for again so much later: some RNICs are slow there.
   std::uint64_t read_retry_delay_ns = 0;
   /// The link's, in bits/s, for DcqcnParameters::rpg_max_rate; 0: not known.
   std::uint64_t line_rate = 0;

@@ -245,9 +245,7 @@ Expected<void> set_habits(const EndpointOptions& options, roce::EngineConfig& en
   engine.cnp.dscp = static_cast<std::uint8_t>(options.cnp_dscp);
   engine.cnp.priority = static_cast<std::uint8_t>(options.cnp_priority);
   engine.cnp.min_time_between_ns = static_cast<std::uint64_t>(options.cnp_interval_us * 1e3);
-  engine.cnp.scope = options.cnp_scope == "qp"     ? roce::CnpScope::queue_pair
-                     : options.cnp_scope == "port" ? roce::CnpScope::port
-                                                   : roce::CnpScope::destination;
+  engine.cnp.scope = parse_cnp_scope(options.cnp_scope).value_or(engine.cnp.scope);
   if (!options.line_rate.empty() &&
       (!stack::parse_rate(options.line_rate, engine.line_rate) || engine.line_rate == 0)) {
     return fail(ErrorCode::invalid_argument, "--line-rate {}: a rate as 25Gbit is expected",

@@ -66,7 +66,7 @@ class SimHost final : private stack::Application {
  private:
   explicit SimHost(const Config& config);
   [[nodiscard]] Expected<void> build();
-  /// Of its one link, in bits/s.
+  /// Returns the rate of its one link in bits/s.
   [[nodiscard]] std::uint64_t line_rate() const;
   [[nodiscard]] Expected<roce::QueuePair*> make_qp(const FlowSpec& flow, bool receives);
   void post_receive(roce::QueuePair& qp, Flow& flow);

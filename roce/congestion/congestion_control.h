@@ -38,8 +38,8 @@ struct DcqcnParameters {
   std::uint64_t dce_tcp_rtt_ns = 55'000;      ///< K, between decreases of alpha
   double initial_alpha_value = 1;             ///< at the first CNP; above 0, to 1
   std::uint64_t rate_reduce_monitor_period_ns = 4'000;  ///< between decreases of the rate at least
-  /// So long after a NAK a CNP is of the loss and does not count: some RNICs send one with each
-  /// NAK.
+  /// A CNP that comes so long after a NAK is of the loss and does not count: some RNICs
+  /// send one with each NAK.
   std::uint64_t nak_cnp_period_ns = 0;
 };
 

@@ -16,12 +16,13 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'tests/judge'))
+sys.path[:0] = [str(ROOT / 'tests/judge'), str(ROOT / 'tests/conformance')]
 
 import go_back_n  # noqa: E402
 from judge.checker import check  # noqa: E402
 from judge.options import Options  # noqa: E402
 from judge.rules import RULES  # noqa: E402
+from player.device import knobs_of  # noqa: E402
 
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', 'build/apps')).resolve()
 FILES = ROOT / 'apps/common/personalities'
@@ -42,14 +43,6 @@ KNOWN = {
 # What such a device makes the ordinary end do: where more than two parts of a READ are asked for at
 # once, it answers what lies between, too.
 DRAWN = {('read_retry', 'part'): {'read-response-sequence', 'read-response-unrequested', 'response-order'}}
-
-
-def knobs_of(personality):
-    """{knob: value} of "NAME,KNOB=VALUE"."""
-    name, *more = personality.split(',')
-    knobs = {key: entry['value'] for key, entry
-             in json.loads((FILES / f'{name}.json').read_text())['knobs'].items()}
-    return knobs | dict(item.split('=') for item in more)
 
 
 def known_of(knobs, known=None):

@@ -94,10 +94,9 @@ bool alignment(Personality& p, std::string_view value) {
 }
 
 bool cnp_scope(Personality& p, std::string_view value) {
-  p.cnp.scope = value == "qp"     ? roce::CnpScope::queue_pair
-                : value == "port" ? roce::CnpScope::port
-                                  : roce::CnpScope::destination;
-  return value == "qp" || value == "port" || value == "destination";
+  const auto scope = parse_cnp_scope(value);
+  p.cnp.scope = scope.value_or(p.cnp.scope);
+  return scope.has_value();
 }
 
 struct Knob : PersonalityKnob {
@@ -210,6 +209,13 @@ constexpr auto kDescriptions = [] {
 }();
 
 }  // namespace
+
+std::optional<roce::CnpScope> parse_cnp_scope(std::string_view text) {
+  if (text == "qp") return roce::CnpScope::queue_pair;
+  if (text == "destination") return roce::CnpScope::destination;
+  if (text == "port") return roce::CnpScope::port;
+  return std::nullopt;
+}
 
 std::span<const PersonalityKnob> personality_knobs() { return kDescriptions; }
 

@@ -76,6 +76,9 @@ struct Personality {
   void apply(NodeConfig& config) const;
 };
 
+/// Reads "qp", "destination" or "port"; nothing for anything else.
+[[nodiscard]] std::optional<roce::CnpScope> parse_cnp_scope(std::string_view text);
+
 /// A knob by its name.
 struct PersonalityKnob {
   const char* name;

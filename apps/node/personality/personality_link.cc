@@ -11,7 +11,9 @@
 #include <xxhash.h>
 
 #include "roce/queue_pair.h"
+#include "roce/segmentation.h"
 #include "roce/wire/cnp.h"
+#include "roce/wire/pkey.h"
 
 namespace rockhopper {
 namespace {
@@ -25,9 +27,7 @@ constexpr std::uint16_t kBurst = 32;
 constexpr std::size_t kPeersMax = 65536;
 /// Probes stop so long after the last packet.
 constexpr std::uint64_t kProbesEndNs = 1'000'000;
-/// Of a P_Key; the other bit says who may talk to whom.
-constexpr std::uint16_t kPartition = 0x7fff;
-/// Of the low five bits: reserved by IBTA in each service.
+/// The low five bits of an opcode that IBTA reserves in each service.
 constexpr std::uint8_t kReservedOperation = 0x1f;
 
 using Member = stack::Counter PersonalityCounters::*;
@@ -71,7 +71,7 @@ bool is_rc(const RoceFrame& frame) { return frame.opcode().service == wire::Serv
 
 /// PSNs that a request takes, of which a READ has those of its responses.
 std::uint32_t psn_count(std::uint32_t read_bytes, std::uint32_t mtu) {
-  return read_bytes == 0 || mtu == 0 ? 1 : (read_bytes + mtu - 1) / mtu;
+  return mtu == 0 ? 1 : roce::packets_of(read_bytes, mtu);
 }
 
 }  // namespace
@@ -91,8 +91,13 @@ std::size_t PersonalityLink::PeerHash::operator()(const Peer& peer) const {
                               peer.number.value);
 }
 
+PersonalityLink::Conversation& PersonalityLink::with(const Peer& peer) {
+  if (peers_.size() == kPeersMax) peers_.clear();
+  return peers_[peer];
+}
+
 PersonalityLink::Mbuf PersonalityLink::copy_of(rte_mbuf* packet) {
-  Mbuf copied(RoceFrame::copy(packet, pool_));
+  Mbuf copied(rte_pktmbuf_copy(packet, pool_, 0, UINT32_MAX));
   if (copied == nullptr) counters_.copy_failed.add();
   return copied;
 }
@@ -113,11 +118,7 @@ std::uint16_t PersonalityLink::tx_burst(rte_mbuf** packets, std::uint16_t count,
 void PersonalityLink::send(rte_mbuf* original, std::uint64_t now_ns) {
   // The engine may keep what it has handed out.
   Mbuf packet = copy_of(original);
-  if (packet == nullptr) {
-    queue(Mbuf(original), now_ns);
-    return;
-  }
-  auto frame = RoceFrame::of(packet.get());
+  auto frame = packet != nullptr ? RoceFrame::of(packet.get()) : std::nullopt;
   if (!frame) {
     queue(Mbuf(original), now_ns);
     return;
@@ -127,8 +128,7 @@ void PersonalityLink::send(rte_mbuf* original, std::uint64_t now_ns) {
   counters_.changed.add();
   std::optional<std::uint64_t> wait_ns{0};
   if (is_rc(*frame)) {
-    if (peers_.size() == kPeersMax) peers_.clear();
-    Conversation& peer = peers_[{frame->destination(), frame->headers().bth.destination}];
+    Conversation& peer = with({frame->destination(), frame->headers().bth.destination});
     if (frame->opcode().is_request) {
       if (!pass_request(peer, *frame, packet.get())) return;
     } else if (wait_ns = pass_reply(peer, *frame, packet, now_ns); !wait_ns) {
@@ -149,13 +149,10 @@ void PersonalityLink::dress(RoceFrame& frame) {
   const bool is_cnp = frame.opcode().operation == Operation::cnp;
   if (personality_.zero_source_mac) frame.set_source_mac_zero();
   if (personality_.ip_id_counts) frame.set_identification(identification_++);
-  const auto ttl = is_cnp ? personality_.cnp_ttl : personality_.ttl;
-  if (ttl) frame.set_ttl(*ttl);
   if (is_cnp) {
-    frame.set_traffic_class(
-        static_cast<std::uint8_t>((frame.traffic_class() & ~3u) | personality_.cnp_ecn));
-    if (personality_.cnp_source_port) frame.set_source_port(*personality_.cnp_source_port);
+    dress_cnp(frame);
   } else {
+    if (personality_.ttl) frame.set_ttl(*personality_.ttl);
     if (personality_.traffic_class) frame.set_traffic_class(*personality_.traffic_class);
     if (personality_.source_port == Personality::SourcePort::qpn) {
       frame.set_source_port(static_cast<std::uint16_t>(frame.headers().bth.destination.value));
@@ -165,6 +162,13 @@ void PersonalityLink::dress(RoceFrame& frame) {
   bth.mig_req = bth.mig_req && personality_.mig_req;
   bth.reserved7 = personality_.bth_reserved;
   frame.set_bth(bth);
+}
+
+void PersonalityLink::dress_cnp(RoceFrame& frame) const {
+  frame.set_traffic_class(
+      static_cast<std::uint8_t>(personality_.cnp.dscp << 2 | personality_.cnp_ecn));
+  if (personality_.cnp_source_port) frame.set_source_port(*personality_.cnp_source_port);
+  if (personality_.cnp_ttl) frame.set_ttl(*personality_.cnp_ttl);
 }
 
 std::optional<std::uint64_t> PersonalityLink::pass_reply(Conversation& peer, RoceFrame& frame,
@@ -251,10 +255,7 @@ void PersonalityLink::send_cnp(rte_mbuf* like, std::uint64_t release_ns) {
                   .becn = true,
                   .destination = bth.destination});
   if (!frame->set_rest(wire::CnpReserved{}.bytes)) return;
-  frame->set_traffic_class(
-      static_cast<std::uint8_t>(personality_.cnp.dscp << 2 | personality_.cnp_ecn));
-  if (personality_.cnp_source_port) frame->set_source_port(*personality_.cnp_source_port);
-  if (personality_.cnp_ttl) frame->set_ttl(*personality_.cnp_ttl);
+  dress_cnp(*frame);
   frame->seal(personality_.udp_checksum);
   queue(std::move(packet), release_ns);
   counters_.cnps.add();
@@ -342,9 +343,8 @@ bool PersonalityLink::receive(rte_mbuf*& packet, std::uint64_t now_ns) {
   if (qp == nullptr) return true;
   const roce::QpAttributes connection = qp->query();
   const auto pkey = engine_->query_pkey(connection.pkey_index);
-  if (!pkey || ((*pkey ^ frame->headers().bth.pkey) & kPartition) != 0) return true;
-  if (peers_.size() == kPeersMax) peers_.clear();
-  Conversation& peer = peers_[{frame->source(), connection.dest_qp_num}];
+  if (!pkey || !wire::pkeys_match(*pkey, frame->headers().bth.pkey)) return true;
+  Conversation& peer = with({frame->source(), connection.dest_qp_num});
   peer.mtu = static_cast<std::uint32_t>(connection.path_mtu);
   if (!peer.expected) peer.expected = connection.rq_psn;
   if (frame->opcode().is_request) {

@@ -45,7 +45,8 @@ class PersonalityLink final : public stack::Link {
   PersonalityLink(stack::Link& inner, rte_mempool* pool, const Personality& personality);
   ~PersonalityLink() override;
 
-  /// Whose packets these are: it knows which queue pairs are connected. Before the first packet.
+  /// The engine whose packets these are knows which queue pairs are connected. To be called before
+  /// the first packet.
   void attach(const roce::Engine& engine) { engine_ = &engine; }
 
   [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
@@ -100,6 +101,7 @@ class PersonalityLink final : public stack::Link {
   // Out.
   void send(rte_mbuf* original, std::uint64_t now_ns);
   void dress(RoceFrame& frame);
+  void dress_cnp(RoceFrame& frame) const;
   /// Returns how long the packet waits, or nothing where it is not sent or has been taken.
   [[nodiscard]] std::optional<std::uint64_t> pass_reply(Conversation& peer, RoceFrame& frame,
                                                         Mbuf& packet, std::uint64_t now_ns);
@@ -118,6 +120,7 @@ class PersonalityLink final : public stack::Link {
   void note_order(Conversation& peer, const RoceFrame& frame, std::uint64_t now_ns);
   [[nodiscard]] bool is_refused(const RoceFrame& frame) const;
   [[nodiscard]] Mbuf copy_of(rte_mbuf* packet);
+  [[nodiscard]] Conversation& with(const Peer& peer);
 
   stack::Link& inner_;
   rte_mempool* pool_;

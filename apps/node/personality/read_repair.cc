@@ -6,15 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "roce/segmentation.h"
+
 namespace rockhopper {
 namespace {
 
 /// More READs than a queue pair can have at once.
 constexpr std::size_t kReadsMax = 256;
-
-std::uint32_t response_count(const wire::Reth& reth, std::uint32_t mtu) {
-  return std::max<std::uint32_t>((reth.length + mtu - 1) / mtu, 1);
-}
 
 /// `rest` begins `ahead` responses behind the beginning of `whole` and is its end.
 bool is_rest(const wire::Reth& whole, const wire::Reth& rest, std::int32_t ahead) {
@@ -62,16 +60,16 @@ bool ReadRepair::on_response(OwnedMbuf& packet, RoceFrame& frame, std::uint32_t 
   const wire::Psn psn = frame.headers().bth.psn;
   const auto found = std::find_if(reads_.begin(), reads_.end(), [&](const Read& read) {
     const std::int32_t ahead = wire::distance(read.first, psn);
-    return ahead >= 0 && std::cmp_less(ahead, response_count(read.reth, mtu));
+    return ahead >= 0 && std::cmp_less(ahead, roce::packets_of(read.reth.length, mtu));
   });
   if (found == reads_.end()) return false;
   const auto index = static_cast<std::uint32_t>(wire::distance(found->first, psn));
   if (index < found->next) return true;  // a second time
-  make_plain(frame, index, response_count(found->reth, mtu));
+  make_plain(frame, index, roce::packets_of(found->reth.length, mtu));
   found->kept.insert_or_assign(index, std::move(packet));
   while (!reads_.empty()) {
     Read& read = reads_.front();
-    const std::uint32_t count = response_count(read.reth, mtu);
+    const std::uint32_t count = roce::packets_of(read.reth.length, mtu);
     while (!read.kept.empty() && read.kept.begin()->first == read.next) {
       ready.push_back(std::move(read.kept.begin()->second));
       read.kept.erase(read.kept.begin());
@@ -97,7 +95,7 @@ std::size_t ReadRepair::mbufs_held() const {
 
 /// From what is missing up to what has come.
 void ReadRepair::ask_for(Read& read, std::uint32_t mtu, rte_mempool* pool, OwnedMbuf& missing) {
-  missing.reset(RoceFrame::copy(read.request.get(), pool));
+  missing.reset(rte_pktmbuf_copy(read.request.get(), pool, 0, UINT32_MAX));
   auto part = missing != nullptr ? RoceFrame::of(missing.get()) : std::nullopt;
   if (!part) return;
   read.asked = true;

@@ -35,7 +35,7 @@ std::optional<RoceFrame> RoceFrame::of(rte_mbuf* packet) {
       ip.payload_length < sizeof(rte_udp_hdr) + wire::Bth::kSize + wire::Icrc::kSize) {
     return std::nullopt;
   }
-  RoceFrame frame(packet, ethernet.length, ethernet.length + ip.length, ipv4);
+  RoceFrame frame(packet, ethernet.length, ip);
   rte_udp_hdr udp;
   std::memcpy(&udp, bytes.data() + frame.udp_, sizeof udp);
   if (udp.dst_port != rte_cpu_to_be_16(stack::kRoceUdpPort)) return std::nullopt;
@@ -52,54 +52,13 @@ std::optional<RoceFrame> RoceFrame::of(rte_mbuf* packet) {
   return frame;
 }
 
-rte_mbuf* RoceFrame::copy(rte_mbuf* packet, rte_mempool* pool) {
-  rte_mbuf* copied = rte_pktmbuf_alloc(pool);
-  if (copied == nullptr) return nullptr;
-  char* to = rte_pktmbuf_tailroom(copied) >= packet->pkt_len
-                 ? rte_pktmbuf_append(copied, static_cast<std::uint16_t>(packet->pkt_len))
-                 : nullptr;
-  if (to == nullptr) {
-    rte_pktmbuf_free(copied);
-    return nullptr;
-  }
-  const void* from = rte_pktmbuf_read(packet, 0, packet->pkt_len, to);
-  if (from != to) std::memcpy(to, from, packet->pkt_len);
-  copied->ol_flags = packet->ol_flags & (RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED |
-                                         RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_IPV4);
-  copied->vlan_tci = packet->vlan_tci;
-  copied->tx_offload = packet->tx_offload;
-  copied->port = packet->port;
-  return copied;
-}
-
 std::uint8_t* RoceFrame::bytes() const { return rte_pktmbuf_mtod(packet_, std::uint8_t*); }
-
-stack::IpAddress RoceFrame::source() const {
-  const std::uint8_t* ip = bytes() + l3_;
-  if (ipv4_) return stack::IpAddress::from_ipv4(wire::load_be32(ip + 12));
-  stack::IpAddress address;
-  std::memcpy(address.bytes.data(), ip + 8, address.bytes.size());
-  return address;
-}
-
-stack::IpAddress RoceFrame::destination() const {
-  const std::uint8_t* ip = bytes() + l3_;
-  if (ipv4_) return stack::IpAddress::from_ipv4(wire::load_be32(ip + 16));
-  stack::IpAddress address;
-  std::memcpy(address.bytes.data(), ip + 24, address.bytes.size());
-  return address;
-}
 
 void RoceFrame::set_source_mac_zero() { std::fill_n(bytes() + RTE_ETHER_ADDR_LEN, 6, 0); }
 
-std::uint8_t RoceFrame::traffic_class() const {
-  const std::uint8_t* ip = bytes() + l3_;
-  return ipv4_ ? ip[1] : static_cast<std::uint8_t>(ip[0] << 4 | ip[1] >> 4);
-}
-
 void RoceFrame::set_traffic_class(std::uint8_t value) {
   std::uint8_t* ip = bytes() + l3_;
-  if (ipv4_) {
+  if (is_ipv4()) {
     ip[1] = value;
   } else {
     ip[0] = static_cast<std::uint8_t>((ip[0] & 0xf0) | value >> 4);
@@ -107,10 +66,10 @@ void RoceFrame::set_traffic_class(std::uint8_t value) {
   }
 }
 
-void RoceFrame::set_ttl(std::uint8_t value) { bytes()[l3_ + (ipv4_ ? 8 : 7)] = value; }
+void RoceFrame::set_ttl(std::uint8_t value) { bytes()[l3_ + (is_ipv4() ? 8 : 7)] = value; }
 
 void RoceFrame::set_identification(std::uint16_t value) {
-  if (ipv4_) wire::store_be16(bytes() + l3_ + 4, value);
+  if (is_ipv4()) wire::store_be16(bytes() + l3_ + 4, value);
 }
 
 void RoceFrame::set_source_port(std::uint16_t value) { wire::store_be16(bytes() + udp_, value); }
@@ -122,14 +81,15 @@ void RoceFrame::set_bth(const wire::Bth& bth_value) {
 
 void RoceFrame::set_reth(const wire::Reth& reth) {
   headers_.reth = reth;
-  // The RETH is the last header of all that have one, but for immediate data.
-  std::array<std::uint8_t, wire::kHeadersMax> all{};
-  const std::size_t length = wire::emit_headers(headers_, all);
-  std::memcpy(bth(), all.data(), length);
+  emit_headers();
 }
 
 void RoceFrame::set_syndrome(std::uint8_t syndrome) {
   headers_.aeth.syndrome = syndrome;
+  emit_headers();
+}
+
+void RoceFrame::emit_headers() {
   std::array<std::uint8_t, wire::kHeadersMax> all{};
   const std::size_t length = wire::emit_headers(headers_, all);
   std::memcpy(bth(), all.data(), length);
@@ -182,7 +142,7 @@ void RoceFrame::seal(bool udp_checksum) {
   const auto udp_length = static_cast<std::uint16_t>(packet_->data_len - udp_);
   wire::store_be16(bytes() + udp_ + 4, udp_length);
   wire::store_be16(bytes() + udp_ + 6, 0);
-  if (ipv4_) {
+  if (is_ipv4()) {
     const auto header = static_cast<std::uint16_t>(udp_ - l3_);
     wire::store_be16(ip + 2, static_cast<std::uint16_t>(header + udp_length));
     wire::store_be16(ip + 10, 0);
@@ -198,7 +158,7 @@ void RoceFrame::seal(bool udp_checksum) {
   if (!udp_checksum) return;
   const std::uint16_t sum = stack::add_checksums(
       stack::raw_checksum(packet_, static_cast<std::uint32_t>(udp_), udp_length),
-      stack::pseudo_header_checksum(source(), destination(), IPPROTO_UDP, udp_length));
+      stack::pseudo_header_checksum(source_, destination_, IPPROTO_UDP, udp_length));
   const auto checksum = static_cast<std::uint16_t>(~sum);
   const std::uint16_t told = checksum == 0 ? std::uint16_t{0xffff} : checksum;
   std::memcpy(bytes() + udp_ + 6, &told, sizeof told);

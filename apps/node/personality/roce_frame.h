@@ -8,10 +8,10 @@
 #include <span>
 
 #include <rte_mbuf.h>
-#include <rte_mempool.h>
 
 #include "roce/wire/packet.h"
 #include "stack/ip_address.h"
+#include "stack/ip_header.h"
 
 namespace rockhopper {
 
@@ -27,15 +27,14 @@ class RoceFrame {
 
   [[nodiscard]] const wire::Headers& headers() const { return headers_; }
   [[nodiscard]] const wire::OpcodeInfo& opcode() const { return *headers_.opcode; }
-  [[nodiscard]] bool is_ipv4() const { return ipv4_; }
+  [[nodiscard]] bool is_ipv4() const { return source_.is_ipv4(); }
   [[nodiscard]] bool has_right_icrc() const;
-  [[nodiscard]] stack::IpAddress source() const;
-  [[nodiscard]] stack::IpAddress destination() const;
+  [[nodiscard]] const stack::IpAddress& source() const { return source_; }
+  [[nodiscard]] const stack::IpAddress& destination() const { return destination_; }
 
   // Changes, after which seal() makes the packet right again.
   void set_source_mac_zero();
   void set_traffic_class(std::uint8_t value);
-  [[nodiscard]] std::uint8_t traffic_class() const;
   void set_ttl(std::uint8_t value);
   void set_identification(std::uint16_t value);  ///< IPv4
   void set_source_port(std::uint16_t value);
@@ -52,12 +51,18 @@ class RoceFrame {
   void seal(bool udp_checksum);
 
  private:
-  RoceFrame(rte_mbuf* packet, std::size_t l3, std::size_t udp, bool ipv4)
-      : packet_(packet), l3_(l3), udp_(udp), ipv4_(ipv4) {}
+  RoceFrame(rte_mbuf* packet, std::size_t l3, const stack::IpHeader& ip)
+      : packet_(packet),
+        l3_(l3),
+        udp_(l3 + ip.length),
+        source_(ip.source),
+        destination_(ip.destination) {}
   [[nodiscard]] std::uint8_t* bytes() const;
   [[nodiscard]] std::uint8_t* bth() const { return bytes() + udp_ + 8; }
-  /// Of the bytes as they are.
+  /// Returns the ICRC that the bytes as they are should end with.
   [[nodiscard]] std::uint32_t icrc() const;
+  /// Writes all transport headers that the opcode has, from their values.
+  void emit_headers();
   /// Makes the transport part, from the BTH to the ICRC, so long. Returns false if there is no
   /// room.
   [[nodiscard]] bool resize(std::size_t length);
@@ -65,7 +70,8 @@ class RoceFrame {
   rte_mbuf* packet_;
   std::size_t l3_;   ///< offset of the IP header
   std::size_t udp_;  ///< offset of the UDP header
-  bool ipv4_;
+  stack::IpAddress source_;
+  stack::IpAddress destination_;
   wire::Headers headers_;
 };
 

@@ -87,7 +87,7 @@ def try_step(step, peer, captures, ack_timeout):
     capture = captures / f'{step.name}.pcapng'
     option = '-u' if step.program == 'rh-perf' else '--ack-timeout'
     patience = [option, str(ack_timeout)] if ack_timeout else []
-    before = peer.counters() if hasattr(peer, 'counters') else {}
+    before = peer.counters()
     process, status, their_status, their_words = peer.run(step, ['--pcap', str(capture), *patience])
     result = report.Result(step, good=status == 0 and their_status == 0)
     if not result.good:
@@ -95,10 +95,9 @@ def try_step(step, peer, captures, ack_timeout):
             'this end did not end' if status is None else process.last_line() if status else '',
             'the peer did not end' if their_status is None else their_words if their_status else ''))))
     result.counters = counters_of(process.words())
-    if before:
-        after = peer.counters()
-        result.theirs = {name: after[name] - value for name, value in before.items()
-                         if name in after and after[name] != value}
+    after = peer.counters()
+    result.theirs = {name: after[name] - value for name, value in before.items()
+                     if name in after and after[name] != value}
     own, theirs = peer.addresses(step)
     if capture.exists():
         result.judgement = judging.judge(capture, own, theirs, bool(step.faults))

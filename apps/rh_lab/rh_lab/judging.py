@@ -71,7 +71,7 @@ def judge(path, own, peer, lossy):
                 counted[violation.rule] += 1
                 result.examples.setdefault((whose, violation.rule), f'frame {violation.frame}: {violation.message}')
             if whose == 'theirs':
-                result.flows = [row if isinstance(row, dict) else row._asdict() for row in verdict.flows]
+                result.flows = verdict.flows
         measure(path, packed(own), packed(peer), result)
     except (CaptureError, OSError) as error:
         result.problem = str(error)

@@ -69,13 +69,12 @@ def await_listener(process, port):
         time.sleep(0.05)
 
 
-def local_arguments(step, size_of_atomics=8):
+def local_arguments(step):
     """Those of a program of ours, either end."""
     if step.program == 'rh-pingpong':
         arguments = ['-c', '-s', step.size, '-n', step.count, '-g', 0 if step.family == 4 else 1]
     elif step.program == 'rh-perf':
-        arguments = ['--op', step.operation, '--mode', step.mode, '-n', step.count,
-                     '-s', size_of_atomics if step.operation in ('faa', 'cas') else step.size]
+        arguments = ['--op', step.operation, '--mode', step.mode, '-n', step.count, '-s', step.size]
     else:
         arguments = ['-V', '-C', step.count]
     return [*arguments, *(['-m', step.mtu] if step.mtu else [])]
@@ -97,6 +96,10 @@ class Rockhopper:
 
     def serves(self, _step):
         return True
+
+    def counters(self):
+        """None but what --stats tells: there is no device of the kernel's."""
+        return {}
 
     def run(self, step, ours):
         """Runs the step; returns (our process, its status, the peer's status, the peer's last line)."""

@@ -106,9 +106,8 @@ def checked(line: str) -> dict:
     return answer
 
 
-def kinds_of(personality: str) -> list[str]:
-    """What scripts call a device with that personality: "KNOB-VALUE" for each of its knobs, and "KNOB"
-    alone where the value is not the ordinary one."""
+def knobs_of(personality: str) -> dict[str, str]:
+    """{knob: value} of "NAME,KNOB=VALUE"; later ones win."""
     knobs: dict[str, str] = {}
     for item in personality.split(",") if personality else ():
         if "=" in item:
@@ -116,6 +115,13 @@ def kinds_of(personality: str) -> list[str]:
         else:
             told = json.loads((PERSONALITIES / f"{item}.json").read_text(encoding="utf-8"))["knobs"]
             knobs.update((knob, entry["value"]) for knob, entry in told.items())
+    return knobs
+
+
+def kinds_of(personality: str) -> list[str]:
+    """What scripts call a device with that personality: "KNOB-VALUE" for each of its knobs, and "KNOB"
+    alone where the value is not the ordinary one."""
+    knobs = knobs_of(personality)
     named = [f"{knob}-{value}".replace(":", "-") for knob, value in knobs.items()]
     return named + [knob for knob, value in knobs.items() if value not in ("0", "qp", "own")]
 

@@ -20,21 +20,13 @@
 #include "stack/cable.h"
 #include "stack/sim/network.h"
 #include "tests/support/child_process.h"
+#include "tests/support/must.h"
 #include "tests/support/taken_numbers.h"
 
 namespace rockhopper::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <typename T>
-T must(Expected<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message;
-    std::abort();
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 constexpr const char* kAddresses[] = {"10.0.0.1/24", "10.0.0.2/24"};
 

@@ -19,6 +19,7 @@
 #include "apps/node/personality/roce_frame.h"
 #include "stack/cable.h"
 #include "stack/checksum.h"
+#include "tests/support/must.h"
 
 namespace rockhopper::test::personality_test {
 namespace {
@@ -33,15 +34,6 @@ using wire::Opcode;
 constexpr std::uint64_t kUs = 1000;
 constexpr std::size_t kBytes = 16384;
 constexpr std::uint32_t kMtu = 256;
-
-template <typename T>
-T must(Expected<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message;
-    std::abort();
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// A packet as it is on the wire.
 struct Seen {

@@ -248,7 +248,7 @@ TEST_F(ResponderResourcesTest, StaysConsistentWhateverComesInWhateverOrder) {
         break;
       case 2:
         if (Resource* found = ring_.find(next_ - static_cast<std::uint32_t>(random() % 8))) {
-          // Of the others there are no parts.
+          // Only READs have parts.
           const bool is_read = found->kind == Kind::read;
           const auto index = is_read ? static_cast<std::uint32_t>(random()) % found->psn_count : 0;
           const std::uint32_t rest = found->psn_count - index;

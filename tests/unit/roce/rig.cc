@@ -13,6 +13,7 @@
 #include <rte_udp.h>
 
 #include "stack/roce_locator.h"
+#include "tests/support/must.h"
 
 namespace rockhopper::test {
 namespace {
@@ -37,15 +38,6 @@ stack::IpAddress ipv6_of(std::uint32_t ipv4) {
   address.bytes[0] = 0xfd;
   address.bytes[10] = address.bytes[11] = 0;
   return address;
-}
-
-template <typename T>
-T must(Expected<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message;
-    std::abort();
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 void append(Payload& to, const void* from, std::size_t length) {

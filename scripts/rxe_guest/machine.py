@@ -213,6 +213,12 @@ class Machine:
 
     def _handshake(self, listener, alive, deadline):
         """Waits for QEMU's and then the guest's side of the serial port; no polling."""
+        with contextlib.ExitStack() as opened:
+            line = self._ready_line(listener, alive, deadline, opened)
+        if line != b"ready\n":
+            raise GuestError(f"guest '{self.name}': {line.decode(errors='replace').strip()}")
+
+    def _ready_line(self, listener, alive, deadline, opened):
         connection = None
         line = b""
         while not line.endswith(b"\n"):
@@ -221,20 +227,18 @@ class Machine:
             if not ready:
                 raise Timeout(f"guest '{self.name}' did not boot in time; {self._last_words()}")
             if alive in ready:
-                raise GuestError(f"QEMU ended: {self._last_words()}")
+                raise GuestError(f"guest '{self.name}': {_last_report(alive)}")
             if connection is None:
-                connection, _ = listener.accept()
+                connection = opened.enter_context(listener.accept()[0])
                 connection.sendall(self._token.encode() + b"\n")
             else:
                 received = b""
                 with contextlib.suppress(ConnectionResetError):
                     received = connection.recv(4096)
                 if not received:
-                    raise GuestError(f"guest '{self.name}' ended before it was ready; {self._last_words()}")
+                    raise GuestError(f"guest '{self.name}' ended before it was ready: {_last_report(alive)}")
                 line += received
-        connection.close()
-        if line != b"ready\n":
-            raise GuestError(f"guest '{self.name}': {line.decode(errors='replace').strip()}")
+        return line
 
     def _last_words(self):
         for name in ("qemu.log", "console.log"):
@@ -293,7 +297,7 @@ class Machine:
                         os.close(descriptor)
                     os.set_inheritable(alive, False)
                     os.write(lock, str(os.getpid()).encode())
-                    self._supervise(owner)
+                    self._supervise(owner, alive)
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
@@ -301,8 +305,9 @@ class Machine:
         if owner is not None:
             os.close(owner)
 
-    def _supervise(self, owner):
-        """Runs QEMU until it ends, is told to stop, its owner ends, or its lifetime is over."""
+    def _supervise(self, owner, report):
+        """Runs QEMU until it ends, is told to stop, its owner ends, or its lifetime is over. Tells why
+        in the pipe `report`, which breaks when the supervisor ends."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -318,7 +323,13 @@ class Machine:
                                   preexec_fn=_die_with_parent) as qemu:
                 ended = os.pidfd_open(qemu.pid)
                 self._wait([ended, wake_read] + ([owner] if owner is not None else []))
+                why = "the guest was stopped" if qemu.poll() is None else f"QEMU ended ({_status(qemu.returncode)})"
                 qemu.kill()
+            with contextlib.suppress(BrokenPipeError):
+                os.write(report, f"{why}; {self._last_words()}".encode()[:select.PIPE_BUF])
+        except OSError as error:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(report, f"QEMU cannot be run: {error}".encode()[:select.PIPE_BUF])
         finally:
             for link in self.links:
                 if socket_path := link.own_socket(self.name, self._directory.parent):
@@ -326,13 +337,23 @@ class Machine:
                         os.unlink(socket_path)
             shutil.rmtree(self._directory, ignore_errors=True)
 
-
     def _wait(self, descriptors):
         """Until one of them is readable, the lifetime is over, or somebody removed our folder."""
         end = time.monotonic() + (self._lifetime_s or float("inf"))
         while self._directory.exists() and (left := end - time.monotonic()) > 0:
             if select.select(descriptors, [], [], min(left, _FOLDER_CHECK_S))[0]:
                 return
+
+
+def _last_report(pipe):
+    """What the supervisor tells before it removes the folder, and what QEMU wrote with it."""
+    if not select.select([pipe], [], [], 10)[0]:
+        return "its supervisor does not say why"
+    return os.read(pipe, select.PIPE_BUF).decode(errors="replace") or "its supervisor was killed"
+
+
+def _status(returncode):
+    return f"status {returncode}" if returncode >= 0 else f"signal {signal.Signals(-returncode).name}"
 
 
 def _die_with_parent():

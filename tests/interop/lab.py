@@ -216,7 +216,8 @@ class Lab:
         self._runs += 1
         switch = Process([BUILD / 'apps/rh-switch', '--port',
                           f'eth_vhost0,iface={self.socket},client=1', '--memif', memif_ports,
-                          '--socket-dir', self.folder, '--rate', '10Gbit', '--queue-bytes', '4MiB', *IDLE],
+                          '--socket-dir', self.folder, '--link-mtu', self.mtu, '--rate', '10Gbit',
+                          '--queue-bytes', '4MiB', *IDLE],
                          self.folder, f'{self._runs}-rh-switch')
         switch.wait_for(lambda: 'rh-switch: ready' in switch.err.read_text())
         return switch

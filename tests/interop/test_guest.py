@@ -174,6 +174,17 @@ class Lifetime(RepeatedTest):
         self.assertEqual(left_of(self.name), [])
         self.assertEqual(rxe_guest('stop', self.name).returncode, 1)
 
+    def test_what_qemu_says_when_it_ends_at_once(self):
+        for wrong, said in (({'cpu_model': 'nonesuch'}, r"QEMU ended \(status 1\).*'nonesuch'"),
+                            ({'memory_mb': 0}, r'QEMU ended \(status 1\).*memory')):
+            with self.subTest(wrong=wrong):
+                try:
+                    with self.assertRaisesRegex(GuestError, said):
+                        Guest.start(self.name, owner=os.getpid(), **wrong)
+                except Skip as reason:
+                    self.skipTest(str(reason))
+                self.assert_gone()
+
     def test_lifetime(self):
         # Over before it has booted, as a rule.
         result = rxe_guest('start', self.name, '--lifetime', '1')

@@ -134,17 +134,17 @@ def run(options, starter, command):
                 continue
             print(f'{number:2} of {len(chosen)}: {step.name} ...', end=' ', flush=True)
             result = try_step(step, peer, captures, options.ack_timeout)
-            found = report.unexplained(result, peer.kind)
+            found = report.unexplained(result, peer)
             if found:
                 # What a machine that stood still has caused does not come twice.
                 print('again ...', end=' ', flush=True)
                 result = try_step(step, peer, captures, options.ack_timeout)
                 result.first_findings = found
-                found = report.unexplained(result, peer.kind)
+                found = report.unexplained(result, peer)
             results.append(result)
             print('good' if not found else found[0], flush=True)
             # Also where it is interrupted there is a report of what was tried.
-            unexplained = report.write(folder, results, peer.name, peer.kind, command)
+            unexplained = report.write(folder, results, peer, command)
     print(f'{folder}/report.md: {len(results)} steps, {unexplained} findings that are not explained')
     return 1 if unexplained else 0
 

@@ -14,9 +14,10 @@ from judge.options import Options
 
 # A program hands out so many packets at a time without looking at what comes in meanwhile.
 QUEUED = 64
-# What Soft-RoCE is known for (docs/soft-roce.md), by rule.
+# What devices are known for, by rule; Soft-RoCE's is in docs/soft-roce.md.
 KNOWN = {
     'rxe': {
+        'no-cnp': 'Soft-RoCE has no congestion control',
         'retransmit-hole': 'Soft-RoCE leaves out what was not acknowledged yet after a NAK',
         'nak-repeated': 'Soft-RoCE sends a NAK again',
         'ack-backwards': 'Soft-RoCE acknowledges a duplicate by its own PSN',
@@ -35,6 +36,14 @@ KNOWN = {
         'nak-not-followed': 'selective repeat (knob write_retry)',
         'read-retry-range': 'parts of a READ (knob read_retry)',
         'retransmit-content': 'parts of a READ (knob read_retry)',
+    },
+}
+
+# What stock programs are known for beside a program of ours, whatever their device is.
+KNOWN_PROGRAMS = {
+    'rh-pingpong': {
+        'retransmit-content': 'ibv_rc_pingpong receives into the buffer that it sends from: what is sent again '
+                              'may be our message',
     },
 }
 

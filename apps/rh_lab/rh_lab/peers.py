@@ -9,8 +9,12 @@ import socket
 import subprocess
 import time
 
+from .judging import KNOWN, KNOWN_PROGRAMS
+
 LIMIT_S = 120
 READY_S = 30
+DEFAULT_LINK_MTU = 1500  # of our programs
+RPING_PORT = 7174  # its default
 
 
 class LabError(Exception):
@@ -51,21 +55,10 @@ class Process:
         return lines[-1] if lines else ''
 
 
-def listens(port):
-    """Whether a socket of this machine listens on the TCP port."""
-    for path in ('/proc/net/tcp', '/proc/net/tcp6'):
-        for row in pathlib.Path(path).read_text().splitlines()[1:]:
-            fields = row.split()
-            if fields[1].endswith(f':{port:04X}') and fields[3] == '0A':
-                return True
-    return False
-
-
-def await_listener(process, port):
+def await_ready(process):
+    """Returns when a server of ours has said that it listens, or has ended."""
     end = time.monotonic() + READY_S
-    while time.monotonic() < end and process.child.poll() is None:
-        if listens(port):
-            return
+    while time.monotonic() < end and process.child.poll() is None and 'listening on ' not in process.words():
         time.sleep(0.05)
 
 
@@ -97,6 +90,9 @@ class Rockhopper:
     def serves(self, _step):
         return True
 
+    def known(self, _step):
+        return KNOWN.get(self.kind, {})
+
     def counters(self):
         """None but what --stats tells: there is no device of the kernel's."""
         return {}
@@ -118,10 +114,7 @@ class Rockhopper:
         target = '10.42.0.1' if step.program == 'rh-cm' else 'localhost'
         server = Process([self.programs / server_side[0], *server_side[1:]], self.folder, f'{step.name}.server')
         try:
-            if step.program == 'rh-cm':
-                time.sleep(1)
-            else:
-                await_listener(server, port)
+            await_ready(server)
             client = Process([self.programs / client_side[0], *client_side[1:], target], self.folder,
                              f'{step.name}.client')
             client_status = client.wait()
@@ -148,6 +141,8 @@ class Stock:
         self.device = options.device or self.tell('ibv_devices | tail -n +3 | head -n 1').split()[0]
         self.ips = options.peer_ip
         self.own_ips = [part.split('/')[0] for option, part in zip(port_options, port_options[1:]) if option == '--ip']
+        self.link_mtu = next((int(value) for option, value in zip(port_options, port_options[1:])
+                              if option == '--link-mtu' and value.isdigit()), DEFAULT_LINK_MTU)
         if not self.ips or not self.own_ips:
             raise LabError('--peer-ip says the RoCE address of the peer, and --ip behind "--" that of this end')
         self.gids = self.read_gids()
@@ -198,7 +193,10 @@ class Stock:
         return self.own_ips, self.ips
 
     def serves(self, step):
-        return step.family in self.gids
+        return step.family in self.gids and step.mtu <= self.link_mtu
+
+    def known(self, step):
+        return {**KNOWN.get(self.kind, {}), **KNOWN_PROGRAMS.get(step.program, {})}
 
     def command(self, step):
         gid = self.gids[step.family]
@@ -216,6 +214,19 @@ class Stock:
         command += f' -m {step.mtu}' if step.mtu else ''
         return command if step.we_ask else f'{command} {self.here}'
 
+    def await_listener(self, step, server):
+        """Returns when the peer's server listens, or has ended. It does not say so: the peer's tables do."""
+        if step.program == 'rh-cm':
+            # Where there is no rdma(8) nothing can be asked.
+            look = f'command -v rdma >/dev/null || exec sleep 3; {{ rdma resource show cm_id | grep -q "LISTEN.*:{RPING_PORT} "; }}'
+        else:
+            look = f'grep -q ":{self.port:04X} .* 0A " /proc/net/tcp /proc/net/tcp6'
+        asked = Process([*self.by, f'for i in $(seq {READY_S * 10}); do {look} && exit 0; sleep 0.1; done; exit 1'],
+                        self.folder, f'{step.name}.listens')
+        while asked.child.poll() is None and server.child.poll() is None:
+            time.sleep(0.05)
+        asked.stop()
+
     def run(self, step, ours):
         peer_ip = next(ip for ip in self.ips if ipaddress.ip_address(ip).version == step.family)
         arguments = [*self.port_options, *local_arguments(step), *ours, '--stats', '3600', *step.more,
@@ -228,16 +239,13 @@ class Stock:
         name = f'{step.name}.ours'
         if step.we_ask:
             theirs = Process([*self.by, self.command(step)], self.folder, f'{step.name}.theirs')
-            time.sleep(3)
+            self.await_listener(step, theirs)
             mine = Process([self.programs / step.program, *arguments, host], self.folder, name)
             status = mine.wait()
             their_status = theirs.wait(20)
         else:
             mine = Process([self.programs / step.program, *arguments], self.folder, name)
-            if step.program == 'rh-cm':
-                time.sleep(2)
-            else:
-                await_listener(mine, self.port)
+            await_ready(mine)
             theirs = Process([*self.by, self.command(step)], self.folder, f'{step.name}.theirs')
             their_status = theirs.wait()
             status = mine.wait(20)

@@ -5,7 +5,7 @@
 import dataclasses
 import json
 
-from .judging import KNOWN, knobs
+from .judging import knobs
 
 # Counters of ours that are not to move where nothing is lost on purpose.
 QUIET = {
@@ -28,9 +28,10 @@ class Result:
     first_findings: list = dataclasses.field(default_factory=list)  # of a first try, where this is the second
 
 
-def findings(result, kind):
+def findings(result, peer):
     """[(finding, explanation or '')] of a step."""
     step, judged = result.step, result.judgement
+    known = peer.known(step)
     found = [(text, 'only when it was tried first') for text in result.first_findings]
     if not result.good:
         found.append((f'it failed: {result.words}', ''))
@@ -45,7 +46,7 @@ def findings(result, kind):
         found.append((f'this end broke the rule {rule}, {count} times: {judged.examples["ours", rule]}', ''))
     for rule, count in sorted(judged.theirs.items()):
         found.append((f'the peer broke the rule {rule}, {count} times: {judged.examples["theirs", rule]}',
-                      KNOWN.get(kind, {}).get(rule, '')))
+                      known.get(rule, '')))
     if step.program == 'rh-perf' and step.we_ask and judged.packets and not judged.ack_requests:
         found.append(('no request of this end asks for an acknowledgement', ''))
     if step.name == 'marked-write':
@@ -53,13 +54,12 @@ def findings(result, kind):
         if judged.cnps and not handled:
             found.append((f'{judged.cnps} CNPs came, and this end obeyed none', ''))
         if not judged.cnps:
-            found.append(('marked packets drew no CNP',
-                          'Soft-RoCE has no congestion control' if kind == 'rxe' else ''))
+            found.append(('marked packets drew no CNP', known.get('no-cnp', '')))
     return found
 
 
-def unexplained(result, kind):
-    return [text for text, why in findings(result, kind) if not why]
+def unexplained(result, peer):
+    return [text for text, why in findings(result, peer) if not why]
 
 
 def personality(results, name):
@@ -70,17 +70,17 @@ def personality(results, name):
                       for knob, (value, why) in sorted(found.items())}}
 
 
-def as_json(results, peer, kind):
-    return {'peer': peer, 'steps': [
+def as_json(results, peer):
+    return {'peer': peer.name, 'steps': [
         {'name': result.step.name, 'good': result.good, 'words': result.words,
-         'findings': [{'finding': text, 'explained': why} for text, why in findings(result, kind)],
+         'findings': [{'finding': text, 'explained': why} for text, why in findings(result, peer)],
          'counters': result.counters, 'peer_counters': result.theirs}
         for result in results]}
 
 
-def page(results, peer, kind, command):
-    unexplained_count = sum(len(unexplained(result, kind)) for result in results)
-    lines = [f'# {peer}', '', f'`{command}`', '',
+def page(results, peer, command):
+    unexplained_count = sum(len(unexplained(result, peer)) for result in results)
+    lines = [f'# {peer.name}', '', f'`{command}`', '',
              f'{len(results)} steps, {sum(result.good for result in results)} went well; '
              f'{unexplained_count} findings are not explained.', '',
              '| step | what | result | packets | violations here | there |', '|---|---|---|---|---|---|']
@@ -91,10 +91,10 @@ def page(results, peer, kind, command):
                      + ' | '.join(map(str, counts)) + ' |')
     lines += ['', '## Findings', '']
     for result in results:
-        for text, why in findings(result, kind):
+        for text, why in findings(result, peer):
             lines.append(f'- {result.step.name}: {text}' + (f' (known: {why})' if why else ''))
     lines += ['' if lines[-1] else 'None.', '', '## What the peer is like', '', '| knob | measured | from |', '|---|---|---|']
-    for knob, told in personality(results, peer)['knobs'].items():
+    for knob, told in personality(results, peer.name)['knobs'].items():
         lines.append(f'| `{knob}` | {told["value"]} | {told["source"].partition(": ")[2]} |')
     moved = {name: 0 for result in results for name in result.theirs}
     if moved:
@@ -104,10 +104,10 @@ def page(results, peer, kind, command):
     return '\n'.join(lines) + '\n', unexplained_count
 
 
-def write(folder, results, peer, kind, command):
+def write(folder, results, peer, command):
     """Returns how many findings are not explained."""
-    text, count = page(results, peer, kind, command)
+    text, count = page(results, peer, command)
     (folder / 'report.md').write_text(text, encoding='utf-8')
-    (folder / 'report.json').write_text(json.dumps(as_json(results, peer, kind), indent=2) + '\n', encoding='utf-8')
-    (folder / 'personality.json').write_text(json.dumps(personality(results, peer), indent=2) + '\n', encoding='utf-8')
+    (folder / 'report.json').write_text(json.dumps(as_json(results, peer), indent=2) + '\n', encoding='utf-8')
+    (folder / 'personality.json').write_text(json.dumps(personality(results, peer.name), indent=2) + '\n', encoding='utf-8')
     return count

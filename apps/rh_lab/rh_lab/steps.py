@@ -33,7 +33,7 @@ def all_steps():
     for family in (4, 6):
         for we_ask, role in _roles():
             steps.append(Step(f'pingpong-ipv{family}-{role}', 'rh-pingpong', we_ask, family, purpose='data arrives'))
-    for mtu in (256, 1024):
+    for mtu in (256, 1024, 4096):
         steps.append(Step(f'pingpong-mtu-{mtu}', 'rh-pingpong', True, mtu=mtu, size=10_000,
                           purpose='packets of another path MTU'))
     for operation in ('send', 'write', 'read'):

@@ -364,6 +364,7 @@ void Engine::begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now
 }
 
 void Engine::end_receive() {
+  free_spent();
   if (locks_ != nullptr && !locks_->table.idle()) [[unlikely]] {
     locks_->table.run();
   }

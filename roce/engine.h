@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -66,6 +68,9 @@ struct EngineConfig {
   /// connection at both ends (IBTA vol. 1, 9.9.3). Without, it is dropped: for peers with probes of
   /// their own.
   bool nak_reserved_opcodes = true;
+  /// Short packets of RC are made and taken in bursts; false: each one the general way, which is
+  /// slower, for tests that hold the two together.
+  bool plain_bursts = true;
   CnpConfig cnp{};
   EndToEndCredits credits{};  ///< of queue pairs without QpInit::credits
   RetransmissionSchedule retransmissions{};
@@ -251,6 +256,9 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   void prefetch_senders() const;
   void prefetch_receivers(std::span<rte_mbuf* const> packets) const;
 
+  [[nodiscard]] bool accept_plain(const stack::UdpDatagram& datagram, std::uint64_t now_ns);
+  [[nodiscard]] std::optional<DropReason> read(const stack::UdpDatagram& datagram,
+                                               wire::Headers& headers) const;
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
                                                  std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_multicast(const stack::UdpDatagram& datagram,
@@ -326,6 +334,7 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   lock::Service& need_locks();
   void unschedule(QueuePair& qp);
   void count_drop(DropReason reason, const rte_mbuf* packet);
+  void free_spent();
   void raise(const AsyncEvent& event);
   /// The completion queue overran: every queue pair that uses it goes to ERR.
   void on_cq_overrun(const CompletionQueue& cq);
@@ -351,6 +360,8 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   QpList next_turn_;          ///< have something to send, but not before the next transmit()
   QpList waiting_;            ///< have something to send, but no mbuf or not the next hop's MAC
   std::uint64_t now_ns_ = 0;  ///< of the call that is under way
+  std::array<rte_mbuf*, 64> spent_;  ///< packets of this burst that have been taken or dropped
+  std::size_t spent_count_ = 0;      ///< 0 outside of receive()
   std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;

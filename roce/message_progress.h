@@ -24,6 +24,8 @@ class MessageProgress {
 
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] bool is_under_way() const { return kind_ == Kind::send || kind_ == Kind::write; }
+  /// The next packet begins a message.
+  [[nodiscard]] bool is_none() const { return kind_ == Kind::none; }
   /// A packet with `opcode` goes on with the message, or begins one where none is under way (IBTA
   /// vol. 1, 9.7.4.1.5).
   [[nodiscard]] bool admits(const wire::OpcodeInfo& opcode) const {

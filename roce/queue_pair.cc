@@ -13,6 +13,7 @@
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/prefetch.h"
+#include "roce/short_packet.h"
 #include "stack/ecn.h"
 
 namespace rockhopper::roce {
@@ -138,6 +139,8 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       has_extension_(has_extension(init)),
       plain_((init.qp_type == QpType::rc || init.qp_type == QpType::uc) && !init.extended_atomics &&
              !init.lock_execution),
+      plain_bursts_(plain_ && init.qp_type == QpType::rc && engine.config_.plain_bursts &&
+                    ShortPackets::possible()),
       half_(is_half(init.qp_type)),
       traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
@@ -468,6 +471,8 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
         to += sge.length;
       }
     }
+  } else if (wr.sg_list.size() == 1) [[likely]] {
+    send_queue_.sges(sequence).front() = wr.sg_list.front();
   } else {
     std::copy(wr.sg_list.begin(), wr.sg_list.end(), send_queue_.sges(sequence).begin());
   }
@@ -622,6 +627,22 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
   if (!init_.send_cq->push(completion, false)) engine_.on_cq_overrun(*init_.send_cq);
 }
 
+void QueuePair::complete_sends(std::uint32_t count) {
+  engine_.counters_.rdma_sends.add(count);
+  CompletionQueue& cq = *init_.send_cq;
+  for (std::uint64_t sequence = send_queue_.head(); count > 0; --count, ++sequence) {
+    const SendWqe& wqe = send_queue_.at(sequence);
+    trace(TraceEvent::request_done, static_cast<std::uint32_t>(WcStatus::success),
+          static_cast<std::uint32_t>(wqe.wr_id));
+    if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) continue;
+    const Completion completion{.wr_id = wqe.wr_id,
+                                .opcode = wc_opcode(wqe.opcode),
+                                .byte_len = wqe.has_response() ? wqe.length : 0,
+                                .qp_num = number_};
+    if (!cq.push(completion, false)) engine_.on_cq_overrun(cq);
+  }
+}
+
 void QueuePair::complete_recv(const Completion& completion, bool solicited) {
   CompletionQueue& cq = *recv_cq();
   if (!cq.push(completion, solicited)) engine_.on_cq_overrun(cq);
@@ -663,6 +684,16 @@ void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uin
   recv_queue_.pop();
   engine_.counters_.rdma_recvs.add();
   complete_recv(completion, headers.bth.solicited);
+}
+
+void QueuePair::finish_plain_receive(std::uint32_t length, bool solicited) {
+  const Completion completion{.wr_id = recv_queue_.front().wr_id,
+                              .opcode = WcOpcode::recv,
+                              .byte_len = length,
+                              .qp_num = number_};
+  recv_queue_.pop();
+  engine_.counters_.rdma_recvs.add();
+  complete_recv(completion, solicited);
 }
 
 void QueuePair::fail_receive(WcStatus status) {

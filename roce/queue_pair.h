@@ -249,6 +249,9 @@ class QueuePair : public QpListHook {
   void flush_send_queue();
   void flush_recv_queue();
   void complete_send(const SendWqe& wqe, WcStatus status);
+  /// The `count` oldest requests, which no lock is about, have succeeded. They are in the queue
+  /// still.
+  void complete_sends(std::uint32_t count);
   void complete_recv(const Completion& completion, bool solicited);
   /// The receive request that the next message gets; null if there is none.
   [[nodiscard]] const RecvWqe* next_receive() const {
@@ -268,6 +271,8 @@ class QueuePair : public QpListHook {
   void add_details(const RxPacket& packet, Completion& completion) const;
   /// Completes the front receive request with a message's last packet, `length` bytes in all.
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
+  /// Completes the front receive request with a SEND of one packet and no further headers.
+  void finish_plain_receive(std::uint32_t length, bool solicited);
   /// The front receive request ends with a local error.
   void fail_receive(WcStatus status);
   /// Puts bytes [offset, offset + length) of the send request `sequence` into a packet. On an error
@@ -295,6 +300,7 @@ class QueuePair : public QpListHook {
   const wire::ServiceClass service_;
   const bool has_extension_ : 1;  ///< send requests have SendWqeExtension
   const bool plain_ : 1;         ///< RC or UC with nothing of ours: requests are as verbs have them
+  const bool plain_bursts_ : 1;  ///< its short packets may be made and taken in bursts
   const bool half_ : 1;          ///< is_half()
   const bool traced_ : 1;        ///< the engine has an EventTrace
   bool sqd_notify_ : 1 = false;  ///< raise sq_drained once drained

@@ -6,6 +6,7 @@
 
 #include <rte_mbuf.h>
 
+#include "roce/plain_packet.h"
 #include "roce/rx_packet.h"
 #include "roce/transmit_result.h"
 #include "roce/wire/psn.h"
@@ -34,6 +35,11 @@ class Requester {
   virtual void on_unreachable(std::uint64_t now_ns) = 0;
   /// An acknowledgement or a response. Services without them never get one.
   virtual void on_response(const RxPacket& /*packet*/, std::uint64_t /*now_ns*/) {}
+
+  /// A response. Returns false, with nothing changed, if it is to come to on_response().
+  [[nodiscard]] virtual bool take_plain(const PlainPacket& /*packet*/, std::uint64_t /*now_ns*/) {
+    return false;
+  }
 
   /// Loads what is to be sent next: a hint.
   virtual void prefetch_requests() const = 0;

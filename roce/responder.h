@@ -6,6 +6,7 @@
 
 #include <rte_mbuf.h>
 
+#include "roce/plain_packet.h"
 #include "roce/rx_packet.h"
 #include "roce/transmit_result.h"
 #include "roce/wire/psn.h"
@@ -31,6 +32,8 @@ class Responder {
 
   /// Any request packet.
   virtual void on_request(const RxPacket& packet) = 0;
+  /// A request packet. Returns false, with nothing changed, if it is to come to on_request().
+  [[nodiscard]] virtual bool take_plain(const PlainPacket& /*packet*/) { return false; }
   /// A receive request was posted.
   virtual void on_receive_posted() {}
 

@@ -13,6 +13,7 @@
 #include "roce/qp_attributes.h"
 #include "roce/queue_pair.h"
 #include "roce/rx_packet.h"
+#include "roce/short_packet.h"
 #include "roce/types.h"
 #include "roce/wire/opcode.h"
 #include "roce/wire/packet.h"
@@ -75,6 +76,16 @@ class TransportContext {
                                            std::uint32_t payload_length) const {
     return qp_.start_packet(headers, payload_length);
   }
+  /// Packets to the peer that are short; requires that the flow is ready, and sends_plain_bursts().
+  [[nodiscard]] ShortPackets short_packets() const {
+    return {*EngineContext(qp_.engine_).config().host, qp_.flow_};
+  }
+  [[nodiscard]] rte_mempool* packet_pool() const {
+    return EngineContext(qp_.engine_).config().packet_pool;
+  }
+  /// Short packets of RC may be made and taken in bursts, without asking for each what no packet of
+  /// this queue pair has.
+  [[nodiscard]] bool sends_plain_bursts() const { return qp_.plain_bursts_; }
   /// Its packets have no headers but those of their service.
   [[nodiscard]] bool has_plain_packets() const { return qp_.transport_.prefix == nullptr; }
   /// An acknowledgement to the peer, whose flow has to be ready; null if there is no mbuf. Requires
@@ -90,6 +101,8 @@ class TransportContext {
   }
   /// The request, which has left the queue, is complete.
   void complete_send(const SendWqe& wqe, WcStatus status) const { qp_.complete_send(wqe, status); }
+  /// The `count` oldest requests, which are to leave the queue, have succeeded.
+  void complete_sends(std::uint32_t count) const { qp_.complete_sends(count); }
   /// See QueuePair: a local error of the front request of an unreliable service.
   void fail_send(WcStatus status) const { qp_.fail_send(status); }
   /// The acquire `scope_id`, which has no scope, is refused: there will be no release.
@@ -119,6 +132,9 @@ class TransportContext {
   /// Completes the front one with a message's last packet, `length` bytes in all.
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) const {
     qp_.finish_receive(packet, opcode, length);
+  }
+  void finish_plain_receive(std::uint32_t length, bool solicited) const {
+    qp_.finish_plain_receive(length, solicited);
   }
   /// The front one ends with a local error.
   void fail_receive(WcStatus status) const { qp_.fail_receive(status); }

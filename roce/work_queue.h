@@ -54,12 +54,10 @@ class WorkQueue {
     static_assert(sizeof(Wqe) % alignof(Sge) == 0 && alignof(Wqe) <= alignof(std::max_align_t));
     if (capacity == 0) return;
     const std::size_t sges = std::size_t{slots_} * max_sge;
-    const std::size_t lists = slots_ * sizeof(Wqe);
-    const std::size_t extras = lists + sges * sizeof(Sge);
+    const std::size_t extras = slots_ * sizeof(Wqe) + sges * sizeof(Sge);
     memory_.reset(new std::byte[extras + std::size_t{slots_} * extra_bytes]);
     std::uninitialized_default_construct_n(wqes(), slots_);
-    sges_ = reinterpret_cast<Sge*>(memory_.get() + lists);
-    std::uninitialized_default_construct_n(sges_, sges);
+    std::uninitialized_default_construct_n(lists(), sges);
     extra_ = extra_bytes == 0 ? nullptr : memory_.get() + extras;
   }
 
@@ -92,6 +90,11 @@ class WorkQueue {
     assert(!empty());
     ++head_;
   }
+  /// The `count` oldest, which are there.
+  void pop(std::uint32_t count) {
+    assert(count <= size());
+    head_ += count;
+  }
   void clear() { head_ = tail_; }
 
   /// Entries keep their sequence numbers. Requires capacity >= size(). Control path.
@@ -109,7 +112,7 @@ class WorkQueue {
   }
 
   [[nodiscard]] std::span<Sge> sges(std::uint64_t sequence) {
-    return {sges_ + slot(sequence) * max_sge_, max_sge_};
+    return {lists() + slot(sequence) * max_sge_, max_sge_};
   }
   [[nodiscard]] std::span<std::byte> extra(std::uint64_t sequence) {
     return {extra_ + slot(sequence) * extra_bytes_, extra_bytes_};
@@ -121,12 +124,13 @@ class WorkQueue {
     constexpr std::size_t kBytes = std::size_t{4} * RTE_CACHE_LINE_SIZE;
     const std::size_t index = slot(sequence);
     prefetch_bytes(&wqes()[index], kBytes);
-    prefetch_bytes(&sges_[index * max_sge_], kBytes);
+    prefetch_bytes(lists() + index * max_sge_, kBytes);
     if (extra_ != nullptr) prefetch_bytes(&extra_[index * extra_bytes_], kBytes);
   }
 
  private:
   [[nodiscard]] Wqe* wqes() const { return reinterpret_cast<Wqe*>(memory_.get()); }
+  [[nodiscard]] Sge* lists() const { return reinterpret_cast<Sge*>(wqes() + slots_); }
   [[nodiscard]] std::size_t slot(std::uint64_t sequence) const {
     return static_cast<std::size_t>(sequence & (slots_ - 1));
   }
@@ -138,7 +142,6 @@ class WorkQueue {
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;
   std::unique_ptr<std::byte[]> memory_;  ///< the entries, then what follows
-  Sge* sges_ = nullptr;
   std::byte* extra_ = nullptr;
 };
 

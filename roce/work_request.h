@@ -102,6 +102,7 @@ inline constexpr std::uint32_t kOwnQkey = 1u << 31;
 
 /// Bytes that a scatter/gather list names.
 [[nodiscard]] constexpr std::uint64_t total_length(std::span<const Sge> list) {
+  if (list.size() == 1) return list.front().length;  // nearly always
   std::uint64_t length = 0;
   for (const Sge& sge : list) {
     length += sge.length;

@@ -60,7 +60,29 @@ struct Flow {
   std::array<std::uint8_t, kHeaderMax> header{};
   std::uint8_t header_length = 0;  ///< bytes of `header` in use; 0 before resolve() said ready
   std::uint8_t l3_offset = 0;
+  /// What the flow's user has computed of `header`; 0 since resolve() has made that.
+  std::uint32_t computed = 0;
   std::uint64_t neighbour_generation = 0;  ///< of the neighbour table when it became ready
+};
+
+/// Puts the headers of a flow into packets. What they have in common is a value here, which a burst
+/// makes once. The flow has to be ready, and to stay as it is while this lives.
+class Encapsulation {
+ public:
+  Encapsulation(const Flow& flow, bool ipv4_checksum_offload);
+
+  [[nodiscard]] std::uint8_t header_length() const { return header_length_; }
+  [[nodiscard]] bool is_ipv6() const { return ipv6_; }
+  /// As Host::encapsulate().
+  [[gnu::always_inline]] void put(rte_mbuf* packet, std::uint32_t payload_length) const;
+
+ private:
+  const std::uint8_t* header_;
+  std::uint8_t header_length_;
+  std::uint8_t l3_offset_;
+  bool ipv6_;
+  bool offload_;  ///< the port computes the checksum of the IPv4 header
+  std::uint16_t checksum_ = 0;
 };
 
 /// An IP host without I/O: addresses, ARP, neighbour discovery, multicast groups, ICMP echo, UDP
@@ -143,6 +165,8 @@ class Host final : public Protocol {
   /// the payload goes behind them. Requires a ready flow, and room for Flow::kHeaderMax bytes. Sets
   /// mbuf offload fields where offloads are on.
   void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint32_t payload_length) const;
+  /// The same for many packets of a flow, which has to be ready.
+  [[nodiscard]] Encapsulation encapsulation(const Flow& flow) const;
 
   /// Largest IP packet in bytes.
   [[nodiscard]] std::uint16_t mtu() const { return context_.config.mtu; }
@@ -184,39 +208,56 @@ class Host final : public Protocol {
   std::uint64_t now_ns_ = 0;  ///< the last time seen
 };
 
+inline Encapsulation Host::encapsulation(const Flow& flow) const {
+  return {flow, context_.config.ipv4_checksum_offload};
+}
+
 inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet,
                               std::uint32_t payload_length) const {
-  assert(flow.header_length != 0 && packet->pkt_len == 0);
-  assert(rte_pktmbuf_tailroom(packet) >= Flow::kHeaderMax);
+  encapsulation(flow).put(packet, payload_length);
+}
+
+inline Encapsulation::Encapsulation(const Flow& flow, bool ipv4_checksum_offload)
+    : header_(flow.header.data()),
+      header_length_(flow.header_length),
+      l3_offset_(flow.l3_offset),
+      ipv6_(flow.header_length - sizeof(rte_udp_hdr) - flow.l3_offset == sizeof(rte_ipv6_hdr)),
+      offload_(!ipv6_ && ipv4_checksum_offload) {
+  assert(header_length_ != 0);
+  if (ipv6_) return;
+  // The header of a flow holds there the sum of the rest, not inverted.
+  std::memcpy(&checksum_, header_ + l3_offset_ + offsetof(rte_ipv4_hdr, hdr_checksum),
+              sizeof checksum_);
+}
+
+inline void Encapsulation::put(rte_mbuf* packet, std::uint32_t payload_length) const {
+  assert(packet->pkt_len == 0 && rte_pktmbuf_tailroom(packet) >= Flow::kHeaderMax);
   const auto udp_length = static_cast<std::uint16_t>(payload_length + sizeof(rte_udp_hdr));
   auto* header = rte_pktmbuf_mtod(packet, std::uint8_t*);
   // All of it, as a copy of known length is a few moves. The payload covers what is too much.
-  std::memcpy(header, flow.header.data(), Flow::kHeaderMax);
-  packet->data_len = flow.header_length;
-  packet->pkt_len = flow.header_length;
-  const auto store = [&](std::size_t offset, rte_be16_t value) {
+  std::memcpy(header, header_, Flow::kHeaderMax);
+  packet->data_len = header_length_;
+  packet->pkt_len = header_length_;
+  const auto store = [header](std::size_t offset, rte_be16_t value) {
     std::memcpy(header + offset, &value, sizeof value);
   };
-  const std::size_t udp = flow.header_length - sizeof(rte_udp_hdr);
-  store(udp + offsetof(rte_udp_hdr, dgram_len), rte_cpu_to_be_16(udp_length));
-  if (udp - flow.l3_offset == sizeof(rte_ipv6_hdr)) {
-    store(flow.l3_offset + offsetof(rte_ipv6_hdr, payload_len), rte_cpu_to_be_16(udp_length));
+  store(header_length_ - sizeof(rte_udp_hdr) + offsetof(rte_udp_hdr, dgram_len),
+        rte_cpu_to_be_16(udp_length));
+  if (ipv6_) {
+    store(l3_offset_ + offsetof(rte_ipv6_hdr, payload_len), rte_cpu_to_be_16(udp_length));
     return;
   }
   const rte_be16_t total_length =
       rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length + sizeof(rte_ipv4_hdr)));
-  store(flow.l3_offset + offsetof(rte_ipv4_hdr, total_length), total_length);
+  store(l3_offset_ + offsetof(rte_ipv4_hdr, total_length), total_length);
   std::uint16_t checksum = 0;
-  if (context_.config.ipv4_checksum_offload) {
-    packet->tx_offload = rte_mbuf_tx_offload(flow.l3_offset, sizeof(rte_ipv4_hdr), 0, 0, 0, 0, 0);
+  if (offload_) {
+    packet->tx_offload = rte_mbuf_tx_offload(l3_offset_, sizeof(rte_ipv4_hdr), 0, 0, 0, 0, 0);
     packet->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
   } else {
-    // The header of a flow holds there the sum of the rest, not inverted.
-    std::memcpy(&checksum, &flow.header[flow.l3_offset + offsetof(rte_ipv4_hdr, hdr_checksum)],
-                sizeof checksum);
-    checksum = static_cast<std::uint16_t>(~add_checksums(checksum, total_length));
+    checksum = static_cast<std::uint16_t>(~add_checksums(checksum_, total_length));
   }
-  store(flow.l3_offset + offsetof(rte_ipv4_hdr, hdr_checksum), checksum);
+  store(l3_offset_ + offsetof(rte_ipv4_hdr, hdr_checksum), checksum);
 }
 
 }  // namespace rockhopper::stack

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/known_headers.h"
 
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstring>
@@ -19,10 +20,19 @@ namespace {
 /// Ethernet, IPv4, UDP.
 constexpr std::size_t kLengthMin = 14 + 20 + 8;
 
-std::uint64_t load_word(const std::uint8_t* bytes) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof word);
-  return word;
+/// The checksum of an IPv4 header without options is right. The sum is that of 32-bit words, whose
+/// halves are added at the end.
+bool ipv4_checksum_right(const std::uint8_t* l3) {
+  std::array<std::uint32_t, sizeof(rte_ipv4_hdr) / sizeof(std::uint32_t)> words;
+  std::memcpy(words.data(), l3, sizeof words);
+  std::uint64_t sum = 0;
+  for (const std::uint32_t word : words) {
+    sum += word;
+  }
+  sum = (sum & 0xffffffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
 /// The lengths of IP and UDP fit each other and the packet, and the IPv4 checksum is right: as the
@@ -36,7 +46,7 @@ bool lengths_fit(const rte_mbuf* packet, const std::uint8_t* l3, std::uint32_t l
   }
   const std::uint32_t total = load_be16(l3 + offsetof(rte_ipv4_hdr, total_length));
   return total <= frame_length && l3_length + udp_length <= total &&
-         (ip_checksum_verified(packet) || rte_raw_cksum(l3, sizeof(rte_ipv4_hdr)) == 0xffff);
+         (ip_checksum_verified(packet) || ipv4_checksum_right(l3));
 }
 
 }  // namespace
@@ -50,12 +60,14 @@ UdpClient* KnownHeaders::match(rte_mbuf* packet, UdpDatagram& datagram) const {
       (packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) {
     return nullptr;
   }
-  std::uint64_t difference = 0;
-  for (std::size_t i = 0; i * 8 < length; ++i) {
-    const Word& word = entry.words[i];
-    difference |= (load_word(frame + offset_of(i, length)) & word.mask) ^ word.value;
+  // The last block ends with the headers, and overlaps the one before.
+  const Block* block = entry.blocks.data();
+  Bytes difference = (load(frame + length - kBlockBytes) & block->mask) ^ block->value;
+  for (std::size_t at = 0; at + kBlockBytes < length; at += kBlockBytes) {
+    ++block;
+    difference |= (load(frame + at) & block->mask) ^ block->value;
   }
-  if (difference != 0) return nullptr;
+  if ((difference[0] | difference[1]) != 0) return nullptr;
 
   const std::uint8_t* l3 = frame + entry.datagram.l3_offset;
   const std::uint8_t* udp = frame + length - sizeof(rte_udp_hdr);
@@ -110,10 +122,13 @@ void KnownHeaders::remember(const UdpDatagram& datagram, UdpClient* client) {
   entry.client = client;
   entry.length = static_cast<std::uint16_t>(length);
   entry.datagram = datagram;
-  for (std::size_t i = 0; i * 8 < length; ++i) {
-    const std::size_t offset = offset_of(i, length);
-    entry.words[i].mask = load_word(&mask[offset]);
-    entry.words[i].value = load_word(frame + offset) & entry.words[i].mask;
+  const auto note = [&](Block& block, std::size_t offset) {
+    block.mask = load(&mask[offset]);
+    block.value = load(frame + offset) & block.mask;
+  };
+  note(entry.blocks[0], length - kBlockBytes);
+  for (std::size_t i = 1, at = 0; at + kBlockBytes < length; ++i, at += kBlockBytes) {
+    note(entry.blocks[i], at);
   }
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <rte_mbuf.h>
 
@@ -30,23 +32,25 @@ class KnownHeaders {
  private:
   static constexpr std::size_t kStations = 16;
   static constexpr std::size_t kLengthMax = kDatagramHeadersMax;
-  static constexpr std::size_t kWordsMax = (kLengthMax + 7) / 8;
+  static constexpr std::size_t kBlockBytes = 16;
+  static constexpr std::size_t kBlocksMax = (kLengthMax + kBlockBytes - 1) / kBlockBytes;
 
-  struct Word {
-    std::uint64_t value;  ///< where `mask` is 1, else 0
-    std::uint64_t mask;
+  using Bytes [[gnu::vector_size(kBlockBytes)]] = std::uint64_t;
+  struct Block {
+    Bytes value;  ///< where `mask` is 1, else 0
+    Bytes mask;
   };
   struct Entry {
     UdpClient* client = nullptr;
     std::uint16_t length = 0;  ///< of all headers; 0: empty
-    std::array<Word, kWordsMax> words{};
+    std::array<Block, kBlocksMax> blocks{};
     UdpDatagram datagram{};
   };
 
-  /// Returns where word `index` begins: the last one overlaps the one before where the length is no
-  /// multiple of 8.
-  [[nodiscard]] static std::size_t offset_of(std::size_t index, std::size_t length) {
-    return index * 8 + 8 <= length ? index * 8 : length - 8;
+  [[nodiscard]] static Bytes load(const std::uint8_t* bytes) {
+    Bytes block;
+    std::memcpy(&block, bytes, sizeof block);
+    return block;
   }
   /// By the last byte of the source MAC.
   [[nodiscard]] static std::size_t station_of(const std::uint8_t* frame) {

@@ -155,4 +155,19 @@ MbufPool::~MbufPool() { rte_mempool_free(pool_); }
 
 std::uint32_t MbufPool::in_use() const { return rte_mempool_in_use_count(pool_); }
 
+void free_packets(std::span<rte_mbuf*> packets) {
+  if (packets.empty()) return;
+  rte_mempool* pool = packets.front()->pool;
+  unsigned whole = 0;
+  for (rte_mbuf* packet : packets) {
+    if (packet->nb_segs == 1 && packet->pool == pool && RTE_MBUF_DIRECT(packet) &&
+        rte_mbuf_refcnt_read(packet) == 1) {
+      packets[whole++] = packet;
+    } else {
+      rte_pktmbuf_free(packet);
+    }
+  }
+  if (whole > 0) rte_mempool_put_bulk(pool, reinterpret_cast<void**>(packets.data()), whole);
+}
+
 }  // namespace rockhopper::stack

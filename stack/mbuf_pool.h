@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <rte_mbuf.h>
@@ -23,6 +24,9 @@ struct MbufPoolConfig {
   /// and the pool is there in a fraction of the time.
   bool of_this_process = false;
 };
+
+/// Frees packets, as rte_pktmbuf_free() does each: those of one pool are given back to it at once.
+void free_packets(std::span<rte_mbuf*> packets);
 
 /// Owns a packet mempool. Every mbuf must have come back before it ends. Any thread may use it.
 class MbufPool {

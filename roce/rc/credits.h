@@ -17,6 +17,11 @@ namespace rockhopper::roce::rc {
 /// acknowledgement that brings new ones: a probe.
 class Credits {
  public:
+  /// The request that gets the next number may need a receive request that the peer has not said to
+  /// have.
+  [[nodiscard]] bool may_limit_next() const {
+    return known_ && wire::distance(wire::Psn{limit_ssn_}, wire::Psn{next_ssn_}) > 0;
+  }
   /// `request`, which is numbered, needs a receive request that the peer has not said to have.
   [[nodiscard]] bool is_limited(const SendWqe& request) const {
     // Send sequence numbers go around the same circle as PSNs.

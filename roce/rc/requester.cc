@@ -6,8 +6,10 @@
 
 #include "roce/congestion/pacer.h"
 #include "roce/rc/answer.h"
+#include "roce/rc/plain_sender.h"
 #include "roce/rc/sender.h"
 #include "roce/rc/settlement.h"
+#include "roce/short_packet.h"
 #include "roce/wire/timer_code.h"
 
 namespace rockhopper::roce::rc {
@@ -48,7 +50,11 @@ void Requester::pause() {
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   retry_.on_reachable();
-  const TransmitResult result = Sender(*this).run(packets, count);
+  TransmitResult result = PlainSender(*this).run(packets, count);
+  if (result.count < count && !window_.is_at_end(qp_.send_queue())) {
+    result.add(Sender(*this).run(packets + result.count,
+                                 static_cast<std::uint16_t>(count - result.count)));
+  }
   if (window_.sent_ahead() > 0 && retry_.is_idle()) restart_ack_timer(now_ns);
   return result;
 }
@@ -58,6 +64,46 @@ void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   if (qp_.repeats_selectively()) [[unlikely]] {
     take_held_responses(now_ns);
   }
+}
+
+/// The next response, of one packet, to the oldest request, a READ or an atomic: as Answer takes
+/// it.
+bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
+  constexpr std::uint32_t kMore = SendWqe::kSettled | SendWqe::kInScope | SendWqe::kLocal;
+  SendQueue& queue = qp_.send_queue();
+  if (queue.empty() || packet.psn != window_.unacked_psn() || window_.sent_ahead() == 0 ||
+      qp_.repeats_selectively() || qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) {
+    return false;
+  }
+  const SendWqe& front = queue.front();
+  const bool is_read = packet.opcode == wire::Opcode::rc_rdma_read_response_only;
+  const bool fits = is_read ? front.is_read() && front.length == packet.length
+                            : front.is_atomic() && packet.length == 0;
+  if (!fits || front.psn_count != 1 || front.num_sge != 1 || (front.flags & kMore) != 0) {
+    return false;
+  }
+  const std::uint64_t original = is_read ? 0 : wire::load_be64(packet.headers + wire::Aeth::kSize);
+  const std::byte* from = is_read ? packet.payload : reinterpret_cast<const std::byte*>(&original);
+  if (front.length > 0) {
+    const Sge& sge = queue.sges(queue.head()).front();
+    std::byte* to = qp_.engine()
+                        .memory()
+                        .access(sge.lkey, qp_.pd(), sge.addr, front.length, kAccessLocalWrite)
+                        .data;
+    if (to == nullptr) return false;
+    copy_short(reinterpret_cast<std::uint8_t*>(to), from, front.length);
+  }
+  const wire::Aeth aeth = wire::Aeth::parse(
+      std::span<const std::uint8_t, wire::Aeth::kSize>(packet.headers, wire::Aeth::kSize));
+  if (qp_.obeys_credits()) (void)credits_.take(aeth);
+  note_progress();
+  const bool outstanding = window_.cursor() > queue.head();
+  window_.acknowledge(1);
+  if (outstanding) responses_.on_responses(1);
+  responses_.on_answered(outstanding);
+  restart_ack_timer(now_ns);
+  retire(1);
+  return true;
 }
 
 void Requester::on_unreachable(std::uint64_t now_ns) {
@@ -73,6 +119,7 @@ std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) 
   if (count == 0 || queue.empty()) return 0;
   if (queue.front().has_response()) return count;
   note_progress();
+  count -= retire_burst(count);
   while (count > 0 && !queue.empty() && !queue.front().has_response()) {
     const SendWqe& front = queue.front();
     const std::uint32_t left = front.psn_count - window_.acknowledged_of(front);
@@ -85,6 +132,44 @@ std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) 
     restart_ack_timer(now_ns);
   }
   return queue.empty() ? 0 : count;
+}
+
+/// Acknowledges up to `count` PSNs, those of whole requests that succeed and want nothing more than
+/// their completion, and returns how many these were: the same as acknowledging them one by one.
+std::uint32_t Requester::retire_burst(std::uint32_t count) {
+  constexpr std::uint32_t kMore = SendWqe::kHasResponse | SendWqe::kSettled | SendWqe::kInScope |
+                                  SendWqe::kLocal | SendWqe::kLock;
+  if (qp_.state() != QpState::rts || qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) {
+    return 0;
+  }
+  SendQueue& queue = qp_.send_queue();
+  std::uint64_t end = queue.head();
+  std::uint32_t psns = 0;
+  std::uint32_t begun = window_.acknowledged_of(queue.front());
+  for (; end < window_.numbered(); ++end) {
+    const SendWqe& request = queue.at(end);
+    const std::uint32_t left = request.psn_count - begun;
+    if ((request.flags & kMore) != 0 || left > count - psns) break;
+    psns += left;
+    begun = 0;
+  }
+  const auto requests = static_cast<std::uint32_t>(end - queue.head());
+  if (requests == 0) return 0;
+  window_.acknowledge(psns);
+  retire(requests);
+  return psns;
+}
+
+/// The `count` oldest requests, whose PSNs are acknowledged, leave the queue with success. In RTS.
+void Requester::retire(std::uint32_t count) {
+  SendQueue& queue = qp_.send_queue();
+  qp_.complete_sends(count);
+  queue.pop(count);
+  window_.on_retired(queue);
+  if (queue.head() < window_.numbered() && queue.front().needs_no_packet()) [[unlikely]] {
+    retire_executed();
+  }
+  settle_front_failure();
 }
 
 /// Acknowledges `count` PSNs of the front request.

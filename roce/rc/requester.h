@@ -39,6 +39,7 @@ class Requester final : public roce::Requester {
   /// Counts as a loss of what is to be sent.
   void on_unreachable(std::uint64_t now_ns) override;
   void on_response(const RxPacket& packet, std::uint64_t now_ns) override;
+  [[nodiscard]] bool take_plain(const PlainPacket& packet, std::uint64_t now_ns) override;
 
   void prefetch_requests() const override { qp_.send_queue().prefetch(window_.cursor()); }
 
@@ -59,11 +60,14 @@ class Requester final : public roce::Requester {
 
  private:
   class Answer;
+  class PlainSender;
   class RequestPacket;
   class Sender;
 
   // What is acknowledged, and what becomes of the oldest request.
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
+  [[nodiscard]] std::uint32_t retire_burst(std::uint32_t count);
+  void retire(std::uint32_t count);
   void acknowledge_front(std::uint32_t count, std::uint64_t now_ns);
   void note_progress();
   void move_unacked(std::uint32_t count, std::uint64_t now_ns);

@@ -45,6 +45,7 @@ class Responder final : public roce::Responder {
   void set_resources(std::uint8_t max_dest_rd_atomic) override;
 
   void on_request(const RxPacket& packet) override;
+  [[nodiscard]] bool take_plain(const PlainPacket& packet) override;
   void on_receive_posted() override;
 
   [[nodiscard]] bool has_replies() const override;
@@ -66,6 +67,7 @@ class Responder final : public roce::Responder {
   class Execution;
   class LockExecution;
   class Placement;
+  class PlainExecution;
   class ReplyPacket;
   class ReplySender;
   using Resource = ResponderResource;

@@ -55,6 +55,10 @@ class SendWindow {
   [[nodiscard]] bool is_at_end(const SendQueue& queue) const {
     return cursor_ == std::min(queue.tail(), limit_);
   }
+  /// Counts the requests from the cursor on.
+  [[nodiscard]] std::uint32_t left(const SendQueue& queue) const {
+    return static_cast<std::uint32_t>(std::min(queue.tail(), limit_) - cursor_);
+  }
   /// The cursor went back, and what it has come to was sent before.
   [[nodiscard]] bool is_going_over() const { return cursor_ahead_ < sent_ahead_; }
   /// The next `psns` PSNs from the cursor on were all sent before.

@@ -3,6 +3,7 @@
 #include "roce/wire/icrc.h"
 
 #include <array>
+#include <cassert>
 #include <cstring>
 
 #include <isa-l/crc.h>
@@ -61,13 +62,6 @@ constexpr IcrcMask make_mask(std::uint8_t first, std::size_t l3_length) {
 constexpr IcrcMask kIpv4Mask = make_mask(0x45, kIpv4HeaderMin + kUdpBth);
 constexpr IcrcMask kIpv6Mask = make_mask(0x60, kIpv6Header + kUdpBth);
 
-/// Returns null where the headers have options, or are none.
-const IcrcMask* mask_of(std::uint8_t first, std::size_t l3_length) {
-  if (l3_length == kIpv4HeaderMin + kUdpBth && first == 0x45) return &kIpv4Mask;
-  if (l3_length == kIpv6Header + kUdpBth && first >> 4 == 6) return &kIpv6Mask;
-  return nullptr;
-}
-
 template <typename T>
 void copy_with_ones(const std::uint8_t* from, const std::uint8_t* ones, std::uint8_t* to) {
   T bytes;
@@ -97,6 +91,24 @@ void copy_with_ones(std::span<const std::uint8_t> from, const IcrcMask& ones, st
 
 }  // namespace
 
+const IcrcMask* icrc_mask(std::uint8_t first, std::size_t l3_length) {
+  if (l3_length == kIpv4HeaderMin + kUdpBth && first == 0x45) return &kIpv4Mask;
+  if (l3_length == kIpv6Header + kUdpBth && first >> 4 == 6) return &kIpv6Mask;
+  return nullptr;
+}
+
+std::uint32_t icrc_begin(std::span<const std::uint8_t> ip_udp) {
+  std::array<std::uint8_t, kIpv6Header + kUdpBth> copy{};
+  assert(ip_udp.size() + Bth::kSize <= copy.size());
+  std::memcpy(copy.data(), ip_udp.data(), ip_udp.size());
+  [[maybe_unused]] const bool masked =
+      mask_variant_fields(std::span(copy).first(ip_udp.size() + Bth::kSize));
+  assert(masked);
+  Icrc icrc;
+  icrc.add(std::span(copy).first(ip_udp.size()));
+  return ~icrc.value();
+}
+
 void Icrc::add(std::span<const std::uint8_t> bytes) {
   if (bytes.empty()) return;
   crc_ = crc32_gzip_refl(crc_, bytes.data(), bytes.size());
@@ -110,7 +122,7 @@ void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length
   }
   const std::size_t head_length = bytes.size() <= kCopiedMax ? bytes.size() : l3_length;
   const std::span<const std::uint8_t> head = bytes.first(head_length);
-  const IcrcMask* mask = mask_of(head[0], l3_length);
+  const IcrcMask* mask = icrc_mask(head[0], l3_length);
   if (mask != nullptr && crc_ == kInitial && has_short_icrc(head_length)) {
     crc_ = short_icrc(head, *mask);
   } else {

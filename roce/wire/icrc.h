@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "roce/wire/bytes.h"
 #include "roce/wire/short_icrc.h"
 
 namespace rockhopper::wire {
@@ -58,6 +59,14 @@ class Icrc {
   std::uint32_t crc_ = kInitial;
 };
 
+/// What short_icrc() masks in a packet whose IP header begins with the byte `first`, `l3_length` as
+/// in Icrc::add_packet(); null where the headers have options, or are none.
+[[nodiscard]] const IcrcMask* icrc_mask(std::uint8_t first, std::size_t l3_length);
+
+/// What short_icrc_behind() begins with, of the IP and UDP headers of a flow without options, whose
+/// lengths are 0. Requires such headers.
+[[nodiscard]] std::uint32_t icrc_begin(std::span<const std::uint8_t> ip_udp);
+
 /// The ICRC of a packet given as its `l3` bytes (see Icrc::add_ip_udp_bth) and consecutive pieces.
 template <typename... Spans>
 [[nodiscard]] std::uint32_t icrc_over(std::span<const std::uint8_t> l3, const Spans&... rest) {
@@ -69,16 +78,12 @@ template <typename... Spans>
 
 /// The ICRC is the one field of RoCEv2 that travels least significant byte first.
 constexpr void store_icrc(std::uint32_t icrc, std::span<std::uint8_t, Icrc::kSize> trailer) {
-  trailer[0] = static_cast<std::uint8_t>(icrc);
-  trailer[1] = static_cast<std::uint8_t>(icrc >> 8);
-  trailer[2] = static_cast<std::uint8_t>(icrc >> 16);
-  trailer[3] = static_cast<std::uint8_t>(icrc >> 24);
+  store_be32(trailer.data(), __builtin_bswap32(icrc));
 }
 
 [[nodiscard]] constexpr std::uint32_t load_icrc(
     std::span<const std::uint8_t, Icrc::kSize> trailer) {
-  return std::uint32_t{trailer[0]} | std::uint32_t{trailer[1]} << 8 |
-         std::uint32_t{trailer[2]} << 16 | std::uint32_t{trailer[3]} << 24;
+  return __builtin_bswap32(load_be32(trailer.data()));
 }
 
 }  // namespace rockhopper::wire

@@ -62,6 +62,53 @@ constexpr auto kFactors = [] {
 constexpr Factors kTo64Bits{power_of_x(63), 0};
 constexpr Factors kTo32Bits{reciprocal(), std::uint64_t{kPolynomial} << 1 | 1};
 
+constexpr std::size_t kUdpBytes = 8;
+constexpr std::size_t kBthBytes = 12;
+constexpr std::size_t kIcrcBytes = 4;
+
+/// The 256 remainders of a byte.
+constexpr auto kOfByte = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t value = 0; value < table.size(); ++value) {
+    std::uint32_t rest = value;
+    for (int bit = 0; bit < 8; ++bit) {
+      rest = (rest >> 1) ^ ((rest & 1) != 0 ? kPolynomial : 0);
+    }
+    table[value] = rest;
+  }
+  return table;
+}();
+
+/// What a packet's lengths, and the ones in its BTH, add to the CRC of the packet without them.
+constexpr std::uint32_t known_by_length(bool is_ipv6, std::size_t transport) {
+  const std::size_t ip_header = is_ipv6 ? 40 : 20;
+  const std::size_t udp_length = kUdpBytes + transport + kIcrcBytes;
+  const std::size_t ip_length = is_ipv6 ? udp_length : ip_header + udp_length;
+  std::array<std::uint8_t, 40 + kUdpBytes + kShortIcrcMax> bytes{};
+  const auto put = [&bytes](std::size_t offset, std::size_t value) {
+    bytes[offset] = static_cast<std::uint8_t>(value >> 8);
+    bytes[offset + 1] = static_cast<std::uint8_t>(value);
+  };
+  put(is_ipv6 ? 4 : 2, ip_length);
+  put(ip_header + 4, udp_length);
+  bytes[ip_header + kUdpBytes + 4] = 0xff;
+  std::uint32_t crc = 0;
+  for (std::size_t i = 0; i < ip_header + kUdpBytes + transport; ++i) {
+    crc = crc >> 8 ^ kOfByte[(crc ^ bytes[i]) & 0xff];
+  }
+  return crc;
+}
+
+/// By whether it is IPv6, and a quarter of the transport's bytes.
+constexpr auto kKnownByLength = [] {
+  std::array<std::array<std::uint32_t, kShortIcrcMax / 4 + 1>, 2> known{};
+  for (std::size_t quarter = kBthBytes / 4; quarter <= kShortIcrcMax / 4; ++quarter) {
+    known[0][quarter] = known_by_length(false, quarter * 4);
+    known[1][quarter] = known_by_length(true, quarter * 4);
+  }
+  return known;
+}();
+
 /// Shuffles that leave the first n bytes of a block, at its end; from kShift[n] on.
 constexpr auto kShift = [] {
   std::array<std::uint8_t, 2 * kBlock> shift{};
@@ -71,24 +118,55 @@ constexpr auto kShift = [] {
   }
   return shift;
 }();
-/// The four bytes of ones in front of these; from kOnes[n] on.
-constexpr std::array<std::uint8_t, 2 * kBlock> kOnes{0, 0, 0, 0, 0,    0,    0,    0,
-                                                     0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+/// The CRC behind the eight bytes of ones that the ICRC begins with.
+constexpr std::uint32_t kBehindOnes = 0xdebb20e3;
 
 #define ROCKHOPPER_PRODUCTS [[gnu::target("pclmul,sse4.1"), gnu::always_inline]] inline
+#define ROCKHOPPER_PRODUCTS_LAMBDA __attribute__((target("pclmul,sse4.1"), always_inline))
 
 ROCKHOPPER_PRODUCTS __m128i load(const void* bytes) {
   return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
-}
-
-ROCKHOPPER_PRODUCTS __m128i load_masked(const std::uint8_t* bytes, const std::uint8_t* ones) {
-  return _mm_or_si128(load(bytes), load(ones));
 }
 
 ROCKHOPPER_PRODUCTS __m128i moved(__m128i block, const Factors& factors) {
   const __m128i by = load(&factors);
   return _mm_xor_si128(_mm_clmulepi64_si128(block, by, 0x00),
                        _mm_clmulepi64_si128(block, by, 0x11));
+}
+
+/// The sum of all blocks, 1 to 12, of so many bytes, each moved to its place. `block(at)` gives the
+/// one that begins at byte `at`; the first may be shorter, and has the CRC `begin` added to its
+/// first 32 bits, as what is known of the bytes before.
+template <typename Block>
+ROCKHOPPER_PRODUCTS __m128i sum_of(std::size_t size, std::uint32_t begin, Block block) {
+  const std::size_t first = (size - 1) % kBlock + 1;
+  const std::size_t behind = (size - first) / kBlock;
+  const __m128i head = _mm_xor_si128(block(0), _mm_cvtsi32_si128(static_cast<int>(begin)));
+  __m128i sum = moved(_mm_shuffle_epi8(head, load(&kShift[first])), kFactors[behind]);
+  const auto add = [&](std::size_t from_end) ROCKHOPPER_PRODUCTS_LAMBDA {
+    sum = _mm_xor_si128(sum, moved(block(size - (from_end + 1) * kBlock), kFactors[from_end]));
+  };
+  for (std::size_t from_end = behind; from_end > 4; --from_end) {
+    add(from_end - 1);
+  }
+  // Most packets have so few blocks; without a loop their places are known.
+  switch (behind) {
+    default:
+      add(3);
+      [[fallthrough]];
+    case 3:
+      add(2);
+      [[fallthrough]];
+    case 2:
+      add(1);
+      [[fallthrough]];
+    case 1:
+      add(0);
+      [[fallthrough]];
+    case 0:
+      break;
+  }
+  return sum;
 }
 
 /// What is left of 96 bits, as products with a factor have.
@@ -108,31 +186,40 @@ ROCKHOPPER_PRODUCTS std::uint32_t remainder_of(__m128i sum) {
 const bool kHasShortIcrc = __builtin_cpu_supports("pclmul") != 0 &&  //
                            __builtin_cpu_supports("sse4.1") != 0;
 
-/// A CRC begins with ones that are added to the first 32 bits, and the ICRC with eight bytes of
-/// ones: that makes four bytes of zeros, which count for nothing, and four of ones.
 [[gnu::target("pclmul,sse4.1")]] std::uint32_t short_icrc(std::span<const std::uint8_t> packet,
                                                           const IcrcMask& mask) {
   assert(has_short_icrc(packet.size()));
-  // The first block is filled up in front with zeros and these ones.
-  const std::size_t first = (packet.size() + 3) % kBlock - 3;
-  const std::size_t others = (packet.size() - first) / kBlock;
-  const __m128i begin =
-      _mm_or_si128(_mm_shuffle_epi8(load_masked(packet.data(), mask.data()), load(&kShift[first])),
-                   load(&kOnes[first]));
-  __m128i sum = moved(begin, kFactors[others]);
-  for (std::size_t behind = others; behind-- > 0;) {
-    const std::size_t at = packet.size() - (behind + 1) * kBlock;
-    sum = _mm_xor_si128(sum,
-                        moved(load_masked(packet.data() + at, mask.data() + at), kFactors[behind]));
-  }
-  return ~remainder_of(sum);
+  const std::uint8_t* bytes = packet.data();
+  const std::uint8_t* ones = mask.data();
+  return ~remainder_of(
+      sum_of(packet.size(), kBehindOnes, [bytes, ones](std::size_t at) ROCKHOPPER_PRODUCTS_LAMBDA {
+        return _mm_or_si128(load(bytes + at), load(ones + at));
+      }));
 }
 
+[[gnu::target("pclmul,sse4.1")]] std::uint32_t short_icrc_behind(
+    std::uint32_t begin, bool is_ipv6, std::span<const std::uint8_t> transport) {
+  assert(transport.size() % 4 == 0 && transport.size() >= kBthBytes &&
+         transport.size() <= kShortIcrcMax);
+  const std::uint8_t* bytes = transport.data();
+  const __m128i sum =
+      sum_of(transport.size(), begin,
+             [bytes](std::size_t at) ROCKHOPPER_PRODUCTS_LAMBDA { return load(bytes + at); });
+  return ~(remainder_of(sum) ^ kKnownByLength[is_ipv6 ? 1 : 0][transport.size() / 4]);
+}
+
+#undef ROCKHOPPER_PRODUCTS_LAMBDA
 #undef ROCKHOPPER_PRODUCTS
 #else
 const bool kHasShortIcrc = false;
 
 std::uint32_t short_icrc(std::span<const std::uint8_t> /*packet*/, const IcrcMask& /*mask*/) {
+  assert(false);
+  return 0;
+}
+
+std::uint32_t short_icrc_behind(std::uint32_t /*begin*/, bool /*is_ipv6*/,
+                                std::span<const std::uint8_t> /*transport*/) {
   assert(false);
   return 0;
 }

@@ -31,4 +31,12 @@ extern const bool kHasShortIcrc;
 /// to begin and to end than all the rest of a small packet takes. Requires has_short_icrc().
 [[nodiscard]] std::uint32_t short_icrc(std::span<const std::uint8_t> packet, const IcrcMask& mask);
 
+/// The ICRC of a packet of a flow: `begin` is icrc_begin() of the flow's headers, and `transport`
+/// all from the BTH on without the ICRC, with FECN, BECN and the reserved bits beside them 0. The
+/// CRC is linear: what the lengths in the headers and the ones of the BTH add to it is known by the
+/// length. It has a multiple of four bytes, kShortIcrcMax at most; 16 bytes of it and behind it may
+/// be read. Requires kHasShortIcrc.
+[[nodiscard]] std::uint32_t short_icrc_behind(std::uint32_t begin, bool is_ipv6,
+                                              std::span<const std::uint8_t> transport);
+
 }  // namespace rockhopper::wire

@@ -117,7 +117,7 @@ class Host:
         self.child.stdin.close()
         self.child.stdout.close()
         try:
-            self.child.wait(10)
+            self.child.wait(60)
         finally:
             self.child.kill()
 

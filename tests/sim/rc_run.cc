@@ -487,6 +487,7 @@ void RcRun::add_totals(RcTotals& totals) {
     totals.not_held += c.held_pkts_no_room.value();
     totals.selective_acks += c.rcvd_selective_ack.value();
     totals.last_offered[node] = network_.node(node).offered();
+    totals.last_digest[node] = network_.node(node).digest();
     totals.retransmitted += c.retransmitted_pkts.value();
     totals.duplicates += c.duplicate_request.value();
     totals.out_of_sequence += c.out_of_seq_request.value();

@@ -31,6 +31,7 @@ struct RcProfile {
   bool resolve_neighbours = false;
   bool long_messages = false;
   bool short_script = false;     ///< few requests on one connection
+  bool short_messages = false;   ///< most in a packet that can be made and taken in bursts
   unsigned srq_percent = 25;     ///< of the nodes have an SRQ
   bool xrc = false;              ///< extended reliable connections, each with several SRQs
   bool windows = false;          ///< RC with memory windows of both types
@@ -40,6 +41,7 @@ struct RcProfile {
   roce::RecoveryAlgorithm recovery = roce::RecoveryAlgorithm::go_back_n;
   bool adaptive_timeout = false;
   std::uint32_t max_held_packets = 1024;
+  bool plain_bursts = true;
 };
 
 /// Sums over runs; shows that the hazards of a profile have been met.
@@ -70,6 +72,9 @@ struct RcTotals {
   std::uint64_t virtual_ns = 0;
   /// RoCEv2 packets that each node was to send in the last run.
   std::array<std::uint64_t, 2> last_offered{};
+  std::array<std::uint64_t, 2> last_digest{};  ///< of all frames that it sent then
+
+  friend bool operator==(const RcTotals&, const RcTotals&) = default;
 };
 
 [[nodiscard]] RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile);

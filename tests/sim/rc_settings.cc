@@ -53,6 +53,12 @@ RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile) {
     s.recovery.selective_repeat = {.window = rng.between32(1, roce::HeldPackets::kWindow),
                                    .reordering = rng.pick<std::uint32_t>({1, 2, 3, 3, 8, 30})};
   }
+  if (profile.short_messages) {
+    s.max_message = rng.between32(8, 200);
+    s.ops = rng.between32(20, 200);
+    s.extended_atomics = false;
+    s.target_size = s.max_message + rng.between32(8, 2048);
+  }
   s.fatal_request = profile.ending == Ending::fatal;
   s.nak_may_be_lost = !profile.lossless;
   s.drain = profile.ending == Ending::complete && rng.chance(20);
@@ -68,6 +74,7 @@ NetworkConfig draw_network_config(std::uint64_t seed, Rng& rng, const RcProfile&
   config.delay_ns = rng.pick<std::uint64_t>({0, 300, 2'000, 20'000});
   config.wire_packets = rng.pick<std::uint32_t>({8, 64, 4096});
   config.max_held_packets = profile.max_held_packets;
+  config.plain_bursts = profile.plain_bursts;
   config.max_unacked_packets = rng.pick<std::uint32_t>({1, 2, 7, 32, 128});
   if (const char* path = std::getenv("ROCKHOPPER_PCAP"); path != nullptr) config.capture = path;
   return config;

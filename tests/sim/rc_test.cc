@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // Reliable connections under seeded faults, against a model (docs/testing.md).
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstdio>
 
@@ -540,6 +541,33 @@ TEST(RcRecovery, SelectiveAndAdaptiveHeavyLoss) {
                                  .adaptive_timeout = true},
                                 40);
   EXPECT_MET(held);
+}
+
+/// The paths of short packets and the general ones do the same, to the bit and to the nanosecond.
+TEST(RcSimulation, ShortPacketsGoTheGeneralWayOrTheirOwn) {
+  const std::uint64_t seeds = std::max<std::uint64_t>(20, seeds_or(kSeeds) / 50);
+  const NetworkFaults bad{.rates{.loss = 0.02,
+                                 .corrupt = 0.005,
+                                 .duplicate = 0.02,
+                                 .reorder = 0.03,
+                                 .reorder_max_ns = 100'000},
+                          .marked_percent = 5};
+  RcProfile profile{.name = "both ways", .short_messages = true, .timeout_min = 9};
+  for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
+    profile.faults = seed % 2 == 0 ? bad : NetworkFaults{};
+    profile.late_receives = seed % 5 == 0;
+    std::array<RcTotals, 2> totals;
+    for (const bool plain : {false, true}) {
+      profile.plain_bursts = plain;
+      ASSERT_EQ(run_rc(seed, profile, pools(), totals[plain ? 1 : 0]), "")
+          << "seed " << seed << ", plain bursts " << plain;
+    }
+    EXPECT_TRUE(totals[0] == totals[1]) << "seed " << seed;
+    if (HasFailure()) {
+      report({.name = "general"}, totals[0], 0);
+      report({.name = "plain"}, totals[1], 0);
+    }
+  }
 }
 
 /// Short scripts, each run again with every single packet lost once, and with pairs of packets.

@@ -46,6 +46,8 @@ class SelectiveDrop final : public stack::Link {
   /// RoCEv2 packets that were to be sent.
   [[nodiscard]] std::uint64_t offered() const { return offered_; }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+  /// Of the headers, down to the BTH, of all frames that were to be sent, in their order.
+  [[nodiscard]] std::uint64_t digest() const { return digest_; }
 
  private:
   stack::Link& inner_;
@@ -58,6 +60,7 @@ class SelectiveDrop final : public stack::Link {
   std::uint64_t cut_from_ = UINT64_MAX;
   bool cut_ = false;
   std::uint64_t dropped_ = 0;
+  std::uint64_t digest_ = 0;
 };
 
 }  // namespace rockhopper::sim

@@ -75,6 +75,7 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
   node.engine.max_qp = 64;
   node.engine.max_unacked_packets = config.max_unacked_packets;
   node.engine.max_held_packets = config.max_held_packets;
+  node.engine.plain_bursts = config.plain_bursts;
   node.engine.pkeys = kPkeys[index];
   node_ = must(Node::open(std::move(node)));
 }

@@ -58,6 +58,7 @@ struct NetworkConfig {
   std::uint32_t wire_packets = 4096;
   std::uint32_t max_unacked_packets = 128;
   std::uint32_t max_held_packets = 1024;
+  bool plain_bursts = true;
   NetworkFaults faults;
   std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
   /// Instead, pcapng files of what each node sends, before faults, and receives: "PREFIX0.pcapng"
@@ -87,6 +88,7 @@ class SimNode {
   [[nodiscard]] const stack::FaultInjector& faults() const { return *faults_; }
   [[nodiscard]] std::uint64_t selectively_dropped() const { return selective_->dropped(); }
   [[nodiscard]] std::uint64_t offered() const { return selective_->offered(); }
+  [[nodiscard]] std::uint64_t digest() const { return selective_->digest(); }
   void cut(bool cut) { selective_->cut(cut); }
   /// From its nth packet on, counted as offered(), nothing that it sends arrives.
   void cut_from(std::uint64_t number) { selective_->cut_from(number); }

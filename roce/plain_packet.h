@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "roce/wire/bth.h"
+#include "roce/wire/opcode.h"
+#include "roce/wire/psn.h"
+
+namespace rockhopper::roce {
+
+/// A received packet as nearly all of small messages are: SEND or WRITE of RC in one short
+/// packet, READ or atomic, or such a response. All that an RxPacket has passed has been checked,
+/// and it is in one piece. It has no flags but these.
+struct PlainPacket {
+  wire::Opcode opcode;
+  wire::Psn psn;
+  bool solicited;
+  bool ack_request;
+  const std::uint8_t* headers;  ///< behind the BTH
+  const std::byte* payload;
+  std::uint32_t length;  ///< of the payload
+};
+
+/// Of the packets that can be plain: bytes of the BTH and all headers behind it; 0: of another.
+[[nodiscard]] constexpr std::uint32_t plain_header_bytes(std::uint8_t opcode) {
+  switch (static_cast<wire::Opcode>(opcode)) {
+    case wire::Opcode::rc_send_only:
+    case wire::Opcode::rc_rdma_write_only:
+    case wire::Opcode::rc_rdma_read_request:
+    case wire::Opcode::rc_rdma_read_response_only:
+    case wire::Opcode::rc_compare_swap:
+    case wire::Opcode::rc_fetch_add:
+    case wire::Opcode::rc_atomic_acknowledge:
+      return static_cast<std::uint32_t>(wire::Bth::kSize) + wire::info(opcode).header_bytes;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace rockhopper::roce

@@ -12,8 +12,8 @@
 namespace rockhopper::roce {
 
 /// A received packet as nearly all of small messages are: SEND or WRITE of RC in one short
-/// packet, READ or atomic, or such a response. All that an RxPacket has passed has been checked,
-/// and it is in one piece. It has no flags but these.
+/// packet, READ or atomic, or an acknowledgement or such a response. All that an RxPacket has
+/// passed has been checked, and it is in one piece. It has no flags but these.
 struct PlainPacket {
   wire::Opcode opcode;
   wire::Psn psn;
@@ -31,6 +31,7 @@ struct PlainPacket {
     case wire::Opcode::rc_rdma_write_only:
     case wire::Opcode::rc_rdma_read_request:
     case wire::Opcode::rc_rdma_read_response_only:
+    case wire::Opcode::rc_acknowledge:
     case wire::Opcode::rc_compare_swap:
     case wire::Opcode::rc_fetch_add:
     case wire::Opcode::rc_atomic_acknowledge:

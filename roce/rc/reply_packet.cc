@@ -38,8 +38,32 @@ inline rte_mbuf* Responder::ReplyPacket::finish(wire::Headers& headers) const {
   return builder.ok() ? builder.finish() : nullptr;
 }
 
+/// Makes a packet of a BTH, an AETH and `length` bytes that follow, more headers or a payload.
+inline rte_mbuf* Responder::ReplyPacket::short_packet(Opcode opcode, wire::Psn psn,
+                                                      const wire::Aeth& aeth, const std::byte* data,
+                                                      std::uint32_t length) const {
+  constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
+  rte_mbuf* packet = rte_pktmbuf_alloc(qp_.packet_pool());
+  if (packet == nullptr) return nullptr;
+  const ShortPackets made = qp_.short_packets();
+  const std::uint8_t pad = wire::pad_count(length);
+  std::uint8_t* transport = made.begin(packet, kHeaders + length + pad);
+  wire::Bth bth = bth_of(opcode, psn);
+  bth.pad_count = pad;
+  bth.pkey = qp_.pkey();
+  bth.emit(std::span<std::uint8_t, wire::Bth::kSize>(transport, wire::Bth::kSize));
+  aeth.emit(
+      std::span<std::uint8_t, wire::Aeth::kSize>(transport + wire::Bth::kSize, wire::Aeth::kSize));
+  if (length > 0) put_payload(transport + kHeaders, data, length);
+  made.end(packet, transport, kHeaders + length + pad);
+  return packet;
+}
+
 rte_mbuf* Responder::ReplyPacket::acknowledge(wire::Psn psn, wire::Aeth aeth) const {
-  if (qp_.has_plain_packets()) [[likely]] {
+  if (qp_.sends_plain_bursts()) [[likely]] {
+    return short_packet(Opcode::rc_acknowledge, psn, aeth, nullptr, 0);
+  }
+  if (qp_.has_plain_packets()) {
     wire::Bth bth = bth_of(Opcode::rc_acknowledge, psn);
     return qp_.build_acknowledge(bth, aeth);
   }
@@ -57,29 +81,6 @@ rte_mbuf* Responder::ReplyPacket::selective_acknowledge(wire::Aeth aeth,
   return finish(headers);
 }
 
-/// Makes the one packet of a response that is short: what AETH and payload are is the same as of
-/// others. `length` bytes follow the AETH, more headers or the payload.
-inline rte_mbuf* Responder::ReplyPacket::short_response(Opcode opcode, const Resource& owing,
-                                                        const std::byte* data,
-                                                        std::uint32_t length) const {
-  constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
-  rte_mbuf* packet = rte_pktmbuf_alloc(qp_.packet_pool());
-  if (packet == nullptr) return nullptr;
-  const ShortPackets made = qp_.short_packets();
-  const std::uint8_t pad = wire::pad_count(length);
-  std::uint8_t* transport = made.begin(packet, kHeaders + length + pad);
-  wire::Bth bth = bth_of(opcode, owing.first_psn + owing.next);
-  bth.pad_count = pad;
-  bth.pkey = qp_.pkey();
-  bth.emit(std::span<std::uint8_t, wire::Bth::kSize>(transport, wire::Bth::kSize));
-  const wire::Aeth aeth{.syndrome = ack_syndrome(), .msn = owing.msn};
-  aeth.emit(
-      std::span<std::uint8_t, wire::Aeth::kSize>(transport + wire::Bth::kSize, wire::Aeth::kSize));
-  put_payload(transport + kHeaders, data, length);
-  made.end(packet, transport, kHeaders + length + pad);
-  return packet;
-}
-
 rte_mbuf* Responder::ReplyPacket::read_response(const Resource& owing, const std::byte* data,
                                                 std::uint32_t length) const {
   const std::uint32_t index = owing.next;
@@ -90,7 +91,8 @@ rte_mbuf* Responder::ReplyPacket::read_response(const Resource& owing, const std
   }
   if (opcode == Opcode::rc_rdma_read_response_only && length <= ShortPackets::kPayloadMax &&
       qp_.sends_plain_bursts()) {
-    return short_response(opcode, owing, data, length);
+    return short_packet(opcode, owing.first_psn + index,
+                        {.syndrome = ack_syndrome(), .msn = owing.msn}, data, length);
   }
   wire::Headers headers = headers_of(opcode, owing.first_psn + index);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
@@ -103,8 +105,9 @@ rte_mbuf* Responder::ReplyPacket::atomic_acknowledge(const Resource& owing) cons
   if (qp_.sends_plain_bursts()) {
     std::array<std::uint8_t, wire::AtomicAckEth::kSize> original;
     wire::AtomicAckEth{.original = owing.original}.emit(original);
-    return short_response(Opcode::rc_atomic_acknowledge, owing,
-                          reinterpret_cast<const std::byte*>(original.data()), original.size());
+    return short_packet(Opcode::rc_atomic_acknowledge, owing.first_psn,
+                        {.syndrome = ack_syndrome(), .msn = owing.msn},
+                        reinterpret_cast<const std::byte*>(original.data()), original.size());
   }
   wire::Headers headers = headers_of(Opcode::rc_atomic_acknowledge, owing.first_psn);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};

@@ -43,8 +43,8 @@ class Responder::ReplyPacket {
   [[nodiscard]] wire::Bth bth_of(wire::Opcode opcode, wire::Psn psn) const;
   [[nodiscard]] wire::Headers headers_of(wire::Opcode opcode, wire::Psn psn) const;
   [[nodiscard]] rte_mbuf* finish(wire::Headers& headers) const;
-  [[nodiscard]] rte_mbuf* short_response(wire::Opcode opcode, const Resource& owing,
-                                         const std::byte* data, std::uint32_t length) const;
+  [[nodiscard]] rte_mbuf* short_packet(wire::Opcode opcode, wire::Psn psn, const wire::Aeth& aeth,
+                                       const std::byte* data, std::uint32_t length) const;
 
   const Responder& responder_;
   TransportContext qp_;

@@ -66,13 +66,36 @@ void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   }
 }
 
+bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
+  if (qp_.repeats_selectively()) return false;
+  const wire::Aeth aeth = wire::Aeth::parse(
+      std::span<const std::uint8_t, wire::Aeth::kSize>(packet.headers, wire::Aeth::kSize));
+  return packet.opcode == wire::Opcode::rc_acknowledge ? take_plain_ack(packet, aeth, now_ns)
+                                                       : take_plain_response(packet, aeth, now_ns);
+}
+
+/// An ACK of what has been sent, as Answer takes it.
+bool Requester::take_plain_ack(const PlainPacket& packet, const wire::Aeth& aeth,
+                               std::uint64_t now_ns) {
+  const std::uint32_t distance = window_.ahead(packet.psn);
+  if (aeth.kind() != wire::AethKind::ack || distance >= window_.sent_ahead() ||
+      packet.length != 0) {
+    return false;
+  }
+  qp_.engine().counters().rcvd_ack.add();
+  if (qp_.obeys_credits() && credits_.take(aeth)) qp_.schedule();
+  if (acknowledge(distance + 1, now_ns) > 0) on_implied_nak(window_.ahead(packet.psn), now_ns);
+  return true;
+}
+
 /// The next response, of one packet, to the oldest request, a READ or an atomic: as Answer takes
 /// it.
-bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
+bool Requester::take_plain_response(const PlainPacket& packet, const wire::Aeth& aeth,
+                                    std::uint64_t now_ns) {
   constexpr std::uint32_t kMore = SendWqe::kSettled | SendWqe::kInScope | SendWqe::kLocal;
   SendQueue& queue = qp_.send_queue();
   if (queue.empty() || packet.psn != window_.unacked_psn() || window_.sent_ahead() == 0 ||
-      qp_.repeats_selectively() || qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) {
+      qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) {
     return false;
   }
   const SendWqe& front = queue.front();
@@ -93,8 +116,6 @@ bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
     if (to == nullptr) return false;
     copy_short(reinterpret_cast<std::uint8_t*>(to), from, front.length);
   }
-  const wire::Aeth aeth = wire::Aeth::parse(
-      std::span<const std::uint8_t, wire::Aeth::kSize>(packet.headers, wire::Aeth::kSize));
   if (qp_.obeys_credits()) (void)credits_.take(aeth);
   note_progress();
   const bool outstanding = window_.cursor() > queue.head();

@@ -64,6 +64,11 @@ class Requester final : public roce::Requester {
   class RequestPacket;
   class Sender;
 
+  [[nodiscard]] bool take_plain_ack(const PlainPacket& packet, const wire::Aeth& aeth,
+                                    std::uint64_t now_ns);
+  [[nodiscard]] bool take_plain_response(const PlainPacket& packet, const wire::Aeth& aeth,
+                                         std::uint64_t now_ns);
+
   // What is acknowledged, and what becomes of the oldest request.
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
   [[nodiscard]] std::uint32_t retire_burst(std::uint32_t count);

@@ -23,19 +23,6 @@ bool same_but_for_generation(MemoryKey a, MemoryKey b) {
 
 }  // namespace
 
-inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
-                                       std::uint32_t needed_access) {
-  if ((entry.access & needed_access) != needed_access) return {MemoryStatus::no_access, nullptr};
-  const std::uint64_t offset = addr - entry.iova;
-  // Written so that no sum can wrap.
-  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
-    return {MemoryStatus::out_of_bounds, nullptr};
-  }
-  // As numbers: the region of all memory has no object that a pointer could move in.
-  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(entry.base) + offset;
-  return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
-}
-
 MemoryAccess MemoryTable::range_of(const Entry& entry, std::uint64_t addr, std::uint64_t length,
                                    std::uint32_t needed_access) {
   return range(entry, addr, length, needed_access);

@@ -149,6 +149,11 @@ class MemoryTable {
                                            std::uint64_t addr, std::uint64_t length,
                                            std::uint32_t needed_access) const;
 
+  /// Of both, what nearly all are: a region whose memory is always there. Null where it is none, or
+  /// where there is something to refuse: access() and remote_access() say what.
+  [[nodiscard]] std::byte* simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
+                                         std::uint64_t length, std::uint32_t needed_access) const;
+
   /// The addresses of the region or window with the key; nothing of others.
   struct Extent {
     std::uint64_t first = 0;
@@ -222,5 +227,26 @@ class MemoryTable {
   std::vector<Entry> slots_;  ///< a power of two
   std::size_t used_ = 0;
 };
+
+inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
+                                       std::uint32_t needed_access) {
+  if ((entry.access & needed_access) != needed_access) return {MemoryStatus::no_access, nullptr};
+  const std::uint64_t offset = addr - entry.iova;
+  // Written so that no sum can wrap.
+  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
+    return {MemoryStatus::out_of_bounds, nullptr};
+  }
+  // As numbers: the region of all memory has no object that a pointer could move in.
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(entry.base) + offset;
+  return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
+}
+
+inline std::byte* MemoryTable::simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
+                                             std::uint64_t length,
+                                             std::uint32_t needed_access) const {
+  const Entry* entry = find(key);
+  if (entry == nullptr || entry->pd != pd || !entry->valid || !entry->simple) return nullptr;
+  return range(*entry, addr, length, needed_access).data;
+}
 
 }  // namespace rockhopper::roce

@@ -6,7 +6,6 @@
 #include "roce/payload.h"
 #include "roce/rc/lock_execution.h"
 #include "roce/rc/placement.h"
-#include "roce/segmentation.h"
 
 namespace rockhopper::roce::rc {
 
@@ -187,13 +186,7 @@ inline void Responder::Execution::read() {
     refuse(NakCode::invalid_request);
     return;
   }
-  Resource resource{.first_psn = responder_.expected_psn_,
-                    .psn_count = packets_of(reth.length, bytes(qp_.attributes().path_mtu)),
-                    .msn = responder_.next_msn(),
-                    .length = reth.length,
-                    .rkey = reth.rkey,
-                    .pd = qp_.remote_pd(),
-                    .va = reth.va};
+  Resource resource = responder_.resource_of(reth);
   if (responder_.scope_ != nullptr && responder_.scope_->keeps_reads() && reth.length > 0)
       [[unlikely]] {
     resource.snapshot = responder_.scope_->keep(source.data, reth.length);
@@ -222,15 +215,7 @@ inline void Responder::Execution::atomic() {
     refuse(NakCode::invalid_request);
     return;
   }
-  Resource resource{.first_psn = responder_.expected_psn_,
-                    .psn_count = 1,
-                    .msn = responder_.next_msn(),
-                    .kind = Kind::atomic,
-                    .va = operation.va()};
-  resource.original = operation.perform(word);
-  responder_.note_write(word, sizeof(std::uint64_t));
-  qp_.engine().counters().rx_atomic_requests.add();
-  responder_.finish_with(resource);
+  responder_.perform(operation, word);
 }
 
 }  // namespace rockhopper::roce::rc

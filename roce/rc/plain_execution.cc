@@ -5,7 +5,6 @@
 #include <span>
 
 #include "roce/atomic_operation.h"
-#include "roce/segmentation.h"
 #include "roce/short_packet.h"
 
 namespace rockhopper::roce::rc {
@@ -21,12 +20,8 @@ inline std::byte* Responder::PlainExecution::find_memory(const wire::Reth& reth,
       reth.length > kMaxMessageBytes) {
     return nullptr;
   }
-  // A key that is stale is counted by Execution.
-  return qp_.engine()
-      .memory()
-      .remote_access(MemoryKey{reth.rkey}, {qp_.remote_pd(), qp_.number()}, reth.va, reth.length,
-                     right)
-      .data;
+  return qp_.engine().memory().simple_access(MemoryKey{reth.rkey}, qp_.remote_pd(), reth.va,
+                                             reth.length, right);
 }
 
 /// The SEND or WRITE is executed.
@@ -44,11 +39,8 @@ inline bool Responder::PlainExecution::send() {
   if (receive.num_sge != 1 || packet_.length > receive.length) return false;
   const Sge& sge = queue.sges(queue.head()).front();
   if (packet_.length > 0) {
-    std::byte* to =
-        qp_.engine()
-            .memory()
-            .access(sge.lkey, qp_.receive_pd(), sge.addr, packet_.length, kAccessLocalWrite)
-            .data;
+    std::byte* to = qp_.engine().memory().simple_access(sge.lkey, qp_.receive_pd(), sge.addr,
+                                                        packet_.length, kAccessLocalWrite);
     if (to == nullptr) return false;
     copy_short(reinterpret_cast<std::uint8_t*>(to), packet_.payload, packet_.length);
   }
@@ -77,18 +69,13 @@ inline bool Responder::PlainExecution::read() {
   }
   responder_.owed_.on_expected(packet_.psn);
   qp_.engine().counters().rx_read_requests.add();
-  responder_.finish_with({.first_psn = responder_.expected_psn_,
-                          .psn_count = packets_of(place.length, bytes(qp_.attributes().path_mtu)),
-                          .msn = responder_.next_msn(),
-                          .length = place.length,
-                          .rkey = place.rkey,
-                          .pd = qp_.remote_pd(),
-                          .va = place.va});
+  responder_.finish_with(responder_.resource_of(place));
   return true;
 }
 
 inline bool Responder::PlainExecution::atomic() {
   wire::Headers headers;
+  headers.xaeth = {};  // which it has none of, though the compiler does not see that
   headers.opcode = &wire::info(packet_.opcode);
   headers.atomic_eth = wire::AtomicEth::parse(std::span<const std::uint8_t, wire::AtomicEth::kSize>(
       packet_.headers, wire::AtomicEth::kSize));
@@ -102,15 +89,7 @@ inline bool Responder::PlainExecution::atomic() {
     return false;
   }
   responder_.owed_.on_expected(packet_.psn);
-  Resource resource{.first_psn = responder_.expected_psn_,
-                    .psn_count = 1,
-                    .msn = responder_.next_msn(),
-                    .kind = Kind::atomic,
-                    .va = operation.va()};
-  resource.original = operation.perform(word);
-  responder_.note_write(word, kSize);
-  qp_.engine().counters().rx_atomic_requests.add();
-  responder_.finish_with(resource);
+  responder_.perform(operation, word);
   return true;
 }
 

@@ -101,7 +101,7 @@ inline bool Requester::PlainSender::is_plain(const SendWqe& request) const {
          (request.opcode != WrOpcode::send || !requester_.credits_.may_limit_next());
 }
 
-/// Returns null if the request cannot read its memory.
+/// Returns null if Sender has to find out whether the request can read its memory.
 inline const std::byte* Requester::PlainSender::payload_of(const SendWqe& request,
                                                            std::uint64_t sequence) const {
   static constexpr std::byte kNothing{};
@@ -109,7 +109,7 @@ inline const std::byte* Requester::PlainSender::payload_of(const SendWqe& reques
   if ((request.flags & kSendInline) != 0) return queue.extra(sequence).data();
   if (request.length == 0 || request.has_response()) return &kNothing;
   const Sge& sge = queue.sges(sequence).front();
-  return qp_.engine().memory().access(sge.lkey, qp_.pd(), sge.addr, request.length, 0).data;
+  return qp_.engine().memory().simple_access(sge.lkey, qp_.pd(), sge.addr, request.length, 0);
 }
 
 inline void Requester::PlainSender::build(const ShortPackets& made, rte_mbuf* packet,
@@ -171,10 +171,9 @@ inline TransmitResult Requester::PlainSender::run(rte_mbuf** packets, std::uint1
     const std::byte* payload = payload_of(request, sequence);
     if (payload == nullptr) break;
     build(made, packets[result.count], request, payload);
-    window.number(queue, request, psns);
+    window.send_new(request, psns);
     requester_.credits_.number(request);
     if (request.has_response()) requester_.responses_.on_sent(psns);
-    window.advance(request, psns);
     result.add(packets, packets[result.count], qp_.flow());
   }
   if (result.count > 0) requester_.credits_.end_probe();

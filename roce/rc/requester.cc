@@ -109,10 +109,8 @@ bool Requester::take_plain_response(const PlainPacket& packet, const wire::Aeth&
   const std::byte* from = is_read ? packet.payload : reinterpret_cast<const std::byte*>(&original);
   if (front.length > 0) {
     const Sge& sge = queue.sges(queue.head()).front();
-    std::byte* to = qp_.engine()
-                        .memory()
-                        .access(sge.lkey, qp_.pd(), sge.addr, front.length, kAccessLocalWrite)
-                        .data;
+    std::byte* to = qp_.engine().memory().simple_access(sge.lkey, qp_.pd(), sge.addr, front.length,
+                                                        kAccessLocalWrite);
     if (to == nullptr) return false;
     copy_short(reinterpret_cast<std::uint8_t*>(to), from, front.length);
   }

@@ -8,6 +8,7 @@
 #include "roce/rc/execution.h"
 #include "roce/rc/lock_execution.h"
 #include "roce/rc/reply_sender.h"
+#include "roce/segmentation.h"
 
 namespace rockhopper::roce::rc {
 
@@ -173,9 +174,30 @@ void Responder::finish_with(const Resource& resource) {
   qp_.schedule();
 }
 
-/// Somebody may wait for a lock word in [data, data + length), which has been written.
-void Responder::note_write(const std::byte* data, std::uint64_t length) const {
-  if (qp_.engine().locks() != nullptr) qp_.engine().locks()->table.note_write(data, length);
+Responder::Resource Responder::resource_of(const wire::Reth& reth) const {
+  return {.first_psn = expected_psn_,
+          .psn_count = packets_of(reth.length, bytes(qp_.attributes().path_mtu)),
+          .msn = next_msn(),
+          .length = reth.length,
+          .rkey = reth.rkey,
+          .pd = qp_.remote_pd(),
+          .va = reth.va};
+}
+
+void Responder::perform(const AtomicOperation& operation, std::byte* word) {
+  Resource resource{.first_psn = expected_psn_,
+                    .psn_count = 1,
+                    .msn = next_msn(),
+                    .kind = Kind::atomic,
+                    .va = operation.va()};
+  resource.original = operation.perform(word);
+  note_write(word, sizeof(std::uint64_t));
+  qp_.engine().counters().rx_atomic_requests.add();
+  finish_with(resource);
+}
+
+void Responder::tell_waiters(const std::byte* data, std::uint64_t length) const {
+  qp_.engine().locks()->table.note_write(data, length);
 }
 
 /// A NAK that ends the connection: the queue pair goes to ERR, the NAK still leaves.

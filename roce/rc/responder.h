@@ -10,6 +10,7 @@
 
 #include <rte_mbuf.h>
 
+#include "roce/atomic_operation.h"
 #include "roce/counters.h"
 #include "roce/message_progress.h"
 #include "roce/rc/owed_replies.h"
@@ -98,7 +99,17 @@ class Responder final : public roce::Responder {
   // What becomes of the next request.
   void finish_packet(const RxPacket& packet);
   void finish_with(const Resource& resource);
-  void note_write(const std::byte* data, std::uint64_t length) const;
+  /// What a READ of `reth` that is the next request owes.
+  [[nodiscard]] Resource resource_of(const wire::Reth& reth) const;
+  /// The next request is the atomic, whose `word` has been found.
+  void perform(const AtomicOperation& operation, std::byte* word);
+  /// Somebody may wait for a lock word in [data, data + length), which has been written.
+  void note_write(const std::byte* data, std::uint64_t length) const {
+    if (qp_.engine().locks() != nullptr) [[unlikely]] {
+      tell_waiters(data, length);
+    }
+  }
+  void tell_waiters(const std::byte* data, std::uint64_t length) const;
   void refuse(wire::NakCode code, const RxPacket& packet);
   void refuse_for_now(const RxPacket& packet);
   void drop(DropReason reason, const RxPacket& packet) const;

@@ -106,7 +106,10 @@ class SendWindow {
 
   /// Gives PSNs to `request`, the one at the cursor, which has none. Requires has_room().
   void number(const SendQueue& queue, SendWqe& request, std::uint32_t psn_count);
-  /// Does the same for a request that no packet carries: it takes no PSN.
+  /// number() and advance() for a request that is sent whole. Requires that all before it have been
+  /// sent, and has_room().
+  void send_new(SendWqe& request, std::uint32_t psn_count);
+  /// Numbers a request that no packet carries: it takes no PSN.
   void number_local(const SendQueue& queue, SendWqe& request);
   /// The cursor moves over `psns` PSNs of `request`, the one at the cursor: they are sent, or need
   /// not be sent again.
@@ -139,6 +142,16 @@ inline void SendWindow::number([[maybe_unused]] const SendQueue& queue, SendWqe&
   request.psn_count = psn_count;
   numbered_ahead_ += psn_count;
   ++numbered_;
+}
+
+inline void SendWindow::send_new(SendWqe& request, std::uint32_t psn_count) {
+  assert(is_at_new() && cursor_ahead_ == numbered_ahead_ && sent_ahead_ == numbered_ahead_);
+  assert(psn_count > 0 && has_room(psn_count));
+  request.first_psn = next_psn();
+  request.psn_count = psn_count;
+  numbered_ahead_ += psn_count;
+  cursor_ahead_ = sent_ahead_ = numbered_ahead_;
+  cursor_ = ++numbered_;
 }
 
 inline void SendWindow::advance(const SendWqe& request, std::uint32_t psns) {

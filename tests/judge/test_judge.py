@@ -280,6 +280,15 @@ class Traits(JudgeCase):
         self.assertIn("credits", other)
         self.assertEqual(self.judge(self.write(p.pcapng(packets)))[1]["flows"], [])
 
+    def test_a_capture_without_the_icrc(self):
+        packets = scenarios.basic()
+        for packet in packets:
+            packet.icrc = 0
+        self.assertEqual(self.rules(packets), {"icrc"})
+        self.assertEqual(self.rules(packets, "--ignore", "icrc"), set())
+        packets[3].pkey = 0x1111
+        self.assertEqual(self.rules(packets, "--ignore", "icrc"), {"bth-pkey"})
+
     def test_a_right_udp_checksum(self):
         """Some compute it; it is under no other rule."""
         packets = scenarios.basic()

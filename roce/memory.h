@@ -149,8 +149,8 @@ class MemoryTable {
                                            std::uint64_t addr, std::uint64_t length,
                                            std::uint32_t needed_access) const;
 
-  /// Of both, what nearly all are: a region whose memory is always there. Null where it is none, or
-  /// where there is something to refuse: access() and remote_access() say what.
+  /// Serves what nearly all accesses of both kinds name: a region whose memory is always there.
+  /// Returns null for any other, and where there is something to refuse: the two above say what.
   [[nodiscard]] std::byte* simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                          std::uint64_t length, std::uint32_t needed_access) const;
 

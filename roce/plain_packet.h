@@ -24,7 +24,8 @@ struct PlainPacket {
   std::uint32_t length;  ///< of the payload
 };
 
-/// Of the packets that can be plain: bytes of the BTH and all headers behind it; 0: of another.
+/// Returns the bytes of the BTH and all headers behind it of a packet that can be plain; 0 of
+/// others.
 [[nodiscard]] constexpr std::uint32_t plain_header_bytes(std::uint8_t opcode) {
   switch (static_cast<wire::Opcode>(opcode)) {
     case wire::Opcode::rc_send_only:

@@ -13,7 +13,7 @@
 namespace rockhopper::sim {
 namespace {
 
-/// Of its length and of all up to the BTH of an untagged packet: behind that come addresses of
+/// Covers the length and all up to the BTH of an untagged packet: behind that come addresses of
 /// memory, which are others in each run.
 std::uint64_t digest_of(const rte_mbuf* packet) {
   const auto* frame = rte_pktmbuf_mtod(packet, const char*);

@@ -46,7 +46,7 @@ class SelectiveDrop final : public stack::Link {
   /// RoCEv2 packets that were to be sent.
   [[nodiscard]] std::uint64_t offered() const { return offered_; }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
-  /// Of the headers, down to the BTH, of all frames that were to be sent, in their order.
+  /// Returns what sums up the headers down to the BTH of all frames that were to be sent, in order.
   [[nodiscard]] std::uint64_t digest() const { return digest_; }
 
  private:

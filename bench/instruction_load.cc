@@ -71,7 +71,8 @@ class Load {
         config_{.qps = qps, .outstanding = qps == 1 ? 64u : 4u},
         pair_(config_),
         local_(sge(Side::requester)),
-        remote_(sge(Side::responder)) {
+        remote_(sge(Side::responder)),
+        request_(request()) {
     for (std::uint32_t i = 0; i < config_.outstanding; ++i) {
       for (std::uint32_t qp = 0; qp < config_.qps; ++qp) {
         if (sends()) post_receive(qp);
@@ -136,13 +137,16 @@ class Load {
     return static_cast<std::uint32_t>(count);
   }
 
+  [[nodiscard]] roce::SendWr request() const {
+    return {.sg_list = {&local_, 1},
+            .opcode = kind_.opcode,
+            .send_flags = roce::kSendSignaled,
+            .remote_addr = sends() ? 0 : remote_.addr,
+            .rkey = sends() ? roce::MemoryKey{} : remote_.lkey};
+  }
   void post(std::uint32_t qp) {
-    check(pair_.qp(qp).post_send({.wr_id = qp,
-                                  .sg_list = {&local_, 1},
-                                  .opcode = kind_.opcode,
-                                  .send_flags = roce::kSendSignaled,
-                                  .remote_addr = sends() ? 0 : remote_.addr,
-                                  .rkey = sends() ? roce::MemoryKey{} : remote_.lkey}));
+    request_.wr_id = qp;
+    check(pair_.qp(qp).post_send(request_));
   }
   void post_receive(std::uint32_t qp) {
     check(pair_.peer(qp).post_recv({.wr_id = qp, .sg_list = {&remote_, 1}}));
@@ -160,6 +164,7 @@ class Load {
   EnginePair pair_;
   roce::Sge local_;
   roce::Sge remote_;
+  roce::SendWr request_;  ///< but for its id, as programs keep one
   std::array<roce::Completion, 64> completions_;
   std::uint64_t now_ns_ = 1'000'000;
 };

@@ -179,6 +179,30 @@ class CompletionQueue : public CompletionQueueHook {
     }
     return true;
   }
+  /// Puts completions of sends without errors behind the others, each of which `next(completion)`
+  /// fills in, until it returns false. Returns how many are lost: see push().
+  template <std::predicate<Completion&> Next>
+  [[nodiscard]] std::uint32_t push_sends(Next&& next) {
+    const std::uint64_t begin = tail_.load(std::memory_order_relaxed);
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    const std::uint64_t end = overrun_ ? begin : head + capacity();
+    std::uint64_t tail = begin;
+    while (tail != end && next(ring_[tail & mask_])) {
+      ++tail;
+    }
+    tail_.store(tail, std::memory_order_release);
+    std::uint32_t lost = 0;
+    if (tail == end) [[unlikely]] {
+      for (Completion none; next(none);) {
+        ++lost;
+      }
+      overrun_ = overrun_ || lost > 0;
+    }
+    if (notify_ != Notify::none && tail != begin) [[unlikely]] {
+      raise(ring_[begin & mask_], false);
+    }
+    return lost;
+  }
   /// Queue pairs that complete here, the two sides of each counted, are `change` more.
   void count_users(int change) { users_ += static_cast<std::uint32_t>(change); }
   [[nodiscard]] bool is_used() const { return users_ != 0; }

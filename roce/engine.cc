@@ -297,6 +297,7 @@ void Engine::destroy_qp(QueuePair* qp) {
   std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return !cq->is_used(); });
   std::erase_if(async_events_,
                 [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
+  forget_plain_peer();
   --qp_count_;
   if (config_.qpns != nullptr) config_.qpns->release(qp->number());
   qps_[index_of(qp->number().value)].reset();
@@ -360,6 +361,7 @@ std::uint32_t Engine::max_path_mtu(std::uint32_t more) const {
 
 void Engine::begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) {
   now_ns_ = now_ns;
+  forget_plain_peer();
   if (qp_count_ >= kManyQps) prefetch_receivers(packets);
 }
 

@@ -242,6 +242,15 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
 
   class ExtensionServices;
 
+  /// A queue pair that takes packets with these headers as plain ones: the last that did within
+  /// this burst.
+  struct PlainPeer {
+    std::uint64_t known = 0;             ///< UdpDatagram::known
+    std::uint32_t number = UINT32_MAX;   ///< of the queue pair
+    std::uint32_t version_and_pkey = 0;  ///< in the BTH
+    QueuePair* qp = nullptr;
+  };
+
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
 
   void begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) override;
@@ -257,6 +266,10 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   void prefetch_receivers(std::span<rte_mbuf* const> packets) const;
 
   [[nodiscard]] bool accept_plain(const stack::UdpDatagram& datagram, std::uint64_t now_ns);
+  [[nodiscard]] bool find_plain_peer(const stack::UdpDatagram& datagram, wire::Qpn number,
+                                     std::uint32_t version_and_pkey);
+  /// To be called where something changes that find_plain_peer() has looked at.
+  void forget_plain_peer() { plain_peer_ = {}; }
   [[nodiscard]] std::optional<DropReason> read(const stack::UdpDatagram& datagram,
                                                wire::Headers& headers) const;
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
@@ -362,6 +375,7 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   std::uint64_t now_ns_ = 0;  ///< of the call that is under way
   std::array<rte_mbuf*, 64> spent_;  ///< packets of this burst that have been taken or dropped
   std::size_t spent_count_ = 0;      ///< 0 outside of receive()
+  PlainPeer plain_peer_;
   std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;

@@ -18,13 +18,19 @@ namespace {
 
 /// The longest IP header, UDP, and all transport headers.
 constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
-constexpr auto kPlainHeaderBytes = [] {
-  std::array<std::uint8_t, 256> bytes{};
-  for (std::size_t opcode = 0; opcode < bytes.size(); ++opcode) {
-    bytes[opcode] =
-        static_cast<std::uint8_t>(plain_header_bytes(static_cast<std::uint8_t>(opcode)));
+/// What is to be known of an opcode to take its packets as plain.
+struct PlainOpcode {
+  std::uint8_t header_bytes;  ///< plain_header_bytes()
+  bool is_request;
+};
+constexpr auto kPlainOpcodes = [] {
+  std::array<PlainOpcode, 256> opcodes{};
+  for (std::size_t i = 0; i < opcodes.size(); ++i) {
+    const auto opcode = static_cast<std::uint8_t>(i);
+    opcodes[i] = {static_cast<std::uint8_t>(plain_header_bytes(opcode)),
+                  wire::info(opcode).is_request};
   }
-  return bytes;
+  return opcodes;
 }();
 bool takes_responses(QpState state) { return state == QpState::rts || state == QpState::sqd; }
 
@@ -39,16 +45,6 @@ DropReason reason_of(wire::ParseResult result, const wire::OpcodeInfo* opcode) {
 }
 
 }  // namespace
-
-void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
-  counters_.rcvd_pkts.add();
-  counters_.rcvd_bytes.add(datagram.payload_length);
-  if (!accept_plain(datagram, now_ns)) {
-    if (const auto reason = accept(datagram, now_ns)) count_drop(*reason, datagram.packet);
-  }
-  if (spent_count_ == spent_.size()) free_spent();
-  spent_[spent_count_++] = datagram.packet;
-}
 
 void Engine::free_spent() {
   stack::free_packets(std::span(spent_).first(spent_count_));
@@ -106,46 +102,76 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   return std::nullopt;
 }
 
+/// Finds the queue pair of a packet that may be plain, and notes it as plain_peer_. Returns false
+/// if there is none that takes such packets now, or the packet is not from its peer.
+bool Engine::find_plain_peer(const stack::UdpDatagram& datagram, wire::Qpn number,
+                             std::uint32_t version_and_pkey) {
+  constexpr std::uint32_t kVersion = 0xf0000;
+  QueuePair* qp = find_qp(number);
+  if (datagram.known == 0 || qp == nullptr || !qp->plain_bursts_ || qp->state() != QpState::rts ||
+      (version_and_pkey & kVersion) != 0 ||
+      !wire::pkeys_match(qp->pkey_, static_cast<std::uint16_t>(version_and_pkey)) ||
+      !qp->accepts(datagram)) {
+    return false;
+  }
+  plain_peer_ = {datagram.known, number.value, version_and_pkey, qp};
+  return true;
+}
+
 /// Takes a packet as nearly all of small messages are, at a fraction of what others cost. Returns
 /// false, with nothing changed, for any other, and for one that is wrong in whatever way: accept()
 /// finds out why.
-bool Engine::accept_plain(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
-  constexpr std::uint32_t kVersion = 0xf0000;
+[[gnu::always_inline]] inline bool Engine::accept_plain(const stack::UdpDatagram& datagram,
+                                                        std::uint64_t now_ns) {
+  constexpr auto kIcrc = static_cast<std::uint32_t>(wire::Icrc::kSize);
+  constexpr std::uint32_t kIpv4Length = 20 + stack::kUdpHeaderBytes;
   const rte_mbuf* packet = datagram.packet;
   const std::uint32_t length = datagram.payload_length;
   const std::uint32_t l3_length = std::uint32_t{datagram.payload_offset} - datagram.l3_offset;
-  if (packet->data_len < datagram.payload_offset + length ||
-      length < wire::Bth::kSize + wire::Icrc::kSize ||
-      !wire::has_short_icrc(l3_length + length - wire::Icrc::kSize)) {
+  if (packet->data_len < datagram.payload_offset + length || length < wire::Bth::kSize + kIcrc ||
+      !wire::has_short_icrc(l3_length + length - kIcrc)) {
     return false;
   }
   const auto* l3 = rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, datagram.l3_offset);
   const std::uint8_t* transport = l3 + l3_length;
-  const std::uint32_t header_bytes = kPlainHeaderBytes[transport[0]];
-  const wire::IcrcMask* mask = wire::icrc_mask(l3[0], l3_length + wire::Bth::kSize);
   const std::uint32_t first = wire::load_be32(transport);
-  const std::uint32_t third = wire::load_be32(transport + 8);
-  QueuePair* qp = find_qp(wire::Qpn{wire::load_be32(transport + 4) & wire::kMask24});
-  const std::uint32_t beside_payload =
-      header_bytes + (first >> 20 & 3) + static_cast<std::uint32_t>(wire::Icrc::kSize);
-  if (header_bytes == 0 || mask == nullptr || qp == nullptr || !qp->plain_bursts_ ||
-      qp->state() != QpState::rts || (first & kVersion) != 0 ||
-      !wire::pkeys_match(qp->pkey_, static_cast<std::uint16_t>(first)) || length < beside_payload ||
-      !qp->accepts(datagram) || (datagram.traffic_class & stack::kEcnMask) == stack::kEcnCe) {
+  const wire::Qpn number{wire::load_be32(transport + 4) & wire::kMask24};
+  const std::uint32_t version_and_pkey = first & 0xfffff;
+  if (number.value != plain_peer_.number || datagram.known != plain_peer_.known ||
+      version_and_pkey != plain_peer_.version_and_pkey) [[unlikely]] {
+    if (!find_plain_peer(datagram, number, version_and_pkey)) return false;
+  }
+  const PlainOpcode opcode = kPlainOpcodes[first >> 24];
+  const std::uint32_t beside_payload = opcode.header_bytes + (first >> 20 & 3) + kIcrc;
+  if (opcode.header_bytes == 0 || length < beside_payload ||
+      (datagram.traffic_class & stack::kEcnMask) == stack::kEcnCe) {
     return false;
   }
-  const std::uint32_t icrc_at = l3_length + length - static_cast<std::uint32_t>(wire::Icrc::kSize);
-  const std::span<const std::uint8_t, wire::Icrc::kSize> icrc(l3 + icrc_at, wire::Icrc::kSize);
-  if (wire::short_icrc({l3, icrc_at}, *mask) != wire::load_icrc(icrc)) return false;
-  const PlainPacket plain{.opcode = static_cast<wire::Opcode>(transport[0]),
-                          .psn = wire::Psn{third & wire::kMask24},
-                          .solicited = (first >> 23 & 1) != 0,
-                          .ack_request = third >> 31 != 0,
-                          .headers = transport + wire::Bth::kSize,
-                          .payload = reinterpret_cast<const std::byte*>(transport + header_bytes),
-                          .length = length - beside_payload};
-  return wire::info(plain.opcode).is_request ? qp->transport_.responder->take_plain(plain)
-                                             : qp->transport_.requester->take_plain(plain, now_ns);
+  const std::uint8_t* icrc = transport + length - kIcrc;
+  if (wire::short_icrc({l3, icrc},
+                       l3_length == kIpv4Length ? wire::kIpv4IcrcMask : wire::kIpv6IcrcMask) !=
+      wire::load_icrc(std::span<const std::uint8_t, kIcrc>(icrc, kIcrc))) {
+    return false;
+  }
+  const PlainPacket plain{
+      .first = first,
+      .third = wire::load_be32(transport + 8),
+      .headers = transport + wire::Bth::kSize,
+      .payload = reinterpret_cast<const std::byte*>(transport + opcode.header_bytes),
+      .length = length - beside_payload};
+  const Transport& to = plain_peer_.qp->transport_;
+  return opcode.is_request ? to.responder->take_plain(plain)
+                           : to.requester->take_plain(plain, now_ns);
+}
+
+void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
+  counters_.rcvd_pkts.add();
+  counters_.rcvd_bytes.add(datagram.payload_length);
+  if (!accept_plain(datagram, now_ns)) {
+    if (const auto reason = accept(datagram, now_ns)) count_drop(*reason, datagram.packet);
+  }
+  if (spent_count_ == spent_.size()) free_spent();
+  spent_[spent_count_++] = datagram.packet;
 }
 
 /// Reads any packet, and says why it is to be dropped; nothing if it is not.

@@ -154,6 +154,38 @@ class MemoryTable {
   [[nodiscard]] std::byte* simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                          std::uint64_t length, std::uint32_t needed_access) const;
 
+  /// simple_access() of one user, for a loop within which no region changes: it asks for a key once
+  /// where accesses in a row name the same.
+  class SimpleUser {
+   public:
+    SimpleUser(const MemoryTable& table, ProtectionDomain pd, std::uint32_t needed_access)
+        : table_(table), pd_(pd), needed_access_(needed_access) {}
+
+    [[nodiscard]] std::byte* access(MemoryKey key, std::uint64_t addr, std::uint64_t length) {
+      if (key != key_ || length_ == 0) {
+        const Entry* entry = table_.find_simple(key, pd_);
+        if (entry == nullptr || (entry->access & needed_access_) != needed_access_) return nullptr;
+        key_ = key;
+        iova_ = entry->iova;
+        length_ = entry->length;
+        base_ = reinterpret_cast<std::uintptr_t>(entry->base);
+      }
+      const std::uint64_t offset = addr - iova_;
+      // Written so that no sum can wrap.
+      if (addr < iova_ || offset > length_ || length > length_ - offset) return nullptr;
+      return reinterpret_cast<std::byte*>(base_ + offset);
+    }
+
+   private:
+    const MemoryTable& table_;
+    ProtectionDomain pd_;
+    std::uint32_t needed_access_;
+    MemoryKey key_{};
+    std::uint64_t iova_ = 0;
+    std::uint64_t length_ = 0;  ///< 0: no key has been found yet
+    std::uintptr_t base_ = 0;
+  };
+
   /// The addresses of the region or window with the key; nothing of others.
   struct Extent {
     std::uint64_t first = 0;
@@ -192,6 +224,11 @@ class MemoryTable {
     // the key 0, which never exists, and is not valid.
     const std::size_t index = index_of(key) & (slots_.size() - 1);
     return slots_[index].key == key ? &slots_[index] : nullptr;
+  }
+  /// The same, of those that simple_access() serves.
+  [[nodiscard]] const Entry* find_simple(MemoryKey key, ProtectionDomain pd) const {
+    const Entry* entry = find(key);
+    return entry != nullptr && entry->pd == pd && entry->valid && entry->simple ? entry : nullptr;
   }
   [[nodiscard]] Entry* find(MemoryKey key) {
     return const_cast<Entry*>(std::as_const(*this).find(key));
@@ -244,9 +281,8 @@ inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, s
 inline std::byte* MemoryTable::simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                              std::uint64_t length,
                                              std::uint32_t needed_access) const {
-  const Entry* entry = find(key);
-  if (entry == nullptr || entry->pd != pd || !entry->valid || !entry->simple) return nullptr;
-  return range(*entry, addr, length, needed_access).data;
+  const Entry* entry = find_simple(key, pd);
+  return entry == nullptr ? nullptr : range(*entry, addr, length, needed_access).data;
 }
 
 }  // namespace rockhopper::roce

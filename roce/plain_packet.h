@@ -15,14 +15,23 @@ namespace rockhopper::roce {
 /// packet, READ or atomic, or an acknowledgement or such a response. All that an RxPacket has
 /// passed has been checked, and it is in one piece. It has no flags but these.
 struct PlainPacket {
-  wire::Opcode opcode;
-  wire::Psn psn;
-  bool solicited;
-  bool ack_request;
+  std::uint32_t first;          ///< four bytes of the BTH: opcode, flags, P_Key
+  std::uint32_t third;          ///< four bytes of the BTH: A, PSN
   const std::uint8_t* headers;  ///< behind the BTH
   const std::byte* payload;
   std::uint32_t length;  ///< of the payload
+
+  [[nodiscard]] wire::Opcode opcode() const { return static_cast<wire::Opcode>(first >> 24); }
+  [[nodiscard]] bool solicited() const { return (first >> 23 & 1) != 0; }
+  [[nodiscard]] bool ack_request() const { return third >> 31 != 0; }
+  [[nodiscard]] wire::Psn psn() const { return wire::Psn{third & wire::kMask24}; }
 };
+
+/// Returns the first word of the BTH of a packet that is plain, without padding, solicited event
+/// and P_Key. MigReq is as it is in all packets of ours.
+[[nodiscard]] constexpr std::uint32_t plain_first_word(wire::Opcode opcode) {
+  return std::uint32_t{static_cast<std::uint8_t>(opcode)} << 24 | 1u << 22;
+}
 
 /// Returns the bytes of the BTH and all headers behind it of a packet that can be plain; 0 of
 /// others.

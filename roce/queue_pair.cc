@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "roce/address_handle.h"
 #include "roce/congestion/notification_point.h"
@@ -194,6 +195,7 @@ Expected<void> QueuePair::bring_up(QpAttributes attributes, QpState target) {
 }
 
 void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
+  engine_.forget_plain_peer();
   const auto take = [&](std::uint32_t bit, auto member) {
     if ((mask & bit) != 0) attributes_.*member = attributes.*member;
   };
@@ -252,6 +254,7 @@ void QueuePair::enter_state(QpState next) {
         static_cast<std::uint32_t>(next));
   attributes_.qp_state = next;
   ++engine_.state_changes_;
+  engine_.forget_plain_peer();
   switch (next) {
     case QpState::reset:
       send_queue_.clear();
@@ -397,7 +400,8 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
   return {};
 }
 
-PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
+[[gnu::always_inline]] inline PostResult QueuePair::check_send(const SendWr& wr,
+                                                               std::uint64_t length) const {
   if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
     return PostResult::invalid_state;
   }
@@ -629,17 +633,25 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
 
 void QueuePair::complete_sends(std::uint32_t count) {
   engine_.counters_.rdma_sends.add(count);
-  CompletionQueue& cq = *init_.send_cq;
-  for (std::uint64_t sequence = send_queue_.head(); count > 0; --count, ++sequence) {
-    const SendWqe& wqe = send_queue_.at(sequence);
-    trace(TraceEvent::request_done, static_cast<std::uint32_t>(WcStatus::success),
-          static_cast<std::uint32_t>(wqe.wr_id));
-    if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) continue;
-    const Completion completion{.wr_id = wqe.wr_id,
-                                .opcode = wc_opcode(wqe.opcode),
-                                .byte_len = wqe.has_response() ? wqe.length : 0,
-                                .qp_num = number_};
-    if (!cq.push(completion, false)) engine_.on_cq_overrun(cq);
+  std::uint64_t sequence = send_queue_.head();
+  const std::uint64_t end = sequence + count;
+  std::uint32_t lost = init_.send_cq->push_sends([&](Completion& completion) {
+    while (sequence != end) {
+      const SendWqe& wqe = send_queue_.at(sequence++);
+      trace(TraceEvent::request_done, static_cast<std::uint32_t>(WcStatus::success),
+            static_cast<std::uint32_t>(wqe.wr_id));
+      if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) continue;
+      // Made in its place, which an assignment would copy it to.
+      new (&completion) Completion{.wr_id = wqe.wr_id,
+                                   .opcode = wc_opcode(wqe.opcode),
+                                   .byte_len = wqe.has_response() ? wqe.length : 0,
+                                   .qp_num = number_};
+      return true;
+    }
+    return false;
+  });
+  for (; lost > 0; --lost) {
+    engine_.on_cq_overrun(*init_.send_cq);
   }
 }
 

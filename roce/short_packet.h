@@ -8,10 +8,13 @@
 
 #include <rte_mbuf.h>
 
+#include "roce/wire/bytes.h"
 #include "roce/wire/icrc.h"
 #include "roce/wire/packet.h"
+#include "roce/wire/qpn.h"
 #include "roce/wire/short_icrc.h"
 #include "stack/host.h"
+#include "stack/mbuf_pool.h"
 
 namespace rockhopper::roce {
 
@@ -45,8 +48,9 @@ inline void put_payload(std::uint8_t* to, const std::byte* from, std::uint32_t l
   copy_short(to, from, length);
 }
 
-/// Makes packets of one flow that fit into one mbuf, beside PacketBuilder, which makes any: the
-/// ICRC's part of the flow's headers is computed once. Gives the same bytes.
+/// Makes packets of one queue pair that fit into one mbuf, beside PacketBuilder, which makes any:
+/// what all of them have is looked up once, and the ICRC's part of the flow's headers computed
+/// once. Gives the same bytes.
 class ShortPackets {
  public:
   /// Bytes of payload that one of them has at most.
@@ -58,7 +62,9 @@ class ShortPackets {
   [[nodiscard]] static bool possible() { return wire::kHasShortIcrc; }
 
   /// `flow` has to be ready, and to stay as it is while this lives.
-  ShortPackets(const stack::Host& host, stack::Flow& flow) : below_(host.encapsulation(flow)) {
+  ShortPackets(const stack::Host& host, stack::Flow& flow, std::uint16_t pkey,
+               wire::Qpn destination)
+      : below_(host.encapsulation(flow)), pkey_(pkey), destination_(destination.value) {
     if (flow.computed == 0) [[unlikely]] {
       const std::size_t length = flow.header_length - std::size_t{flow.l3_offset};
       flow.computed = wire::icrc_begin({flow.header.data() + flow.l3_offset, length});
@@ -66,28 +72,44 @@ class ShortPackets {
     icrc_begin_ = flow.computed;
   }
 
-  /// Puts the flow's headers into an empty mbuf, for a packet with so many bytes from the BTH to
-  /// the padding. Returns where the BTH begins.
+  /// Begins a packet in an mbuf from stack::take_mbufs(): the flow's headers and the BTH, of which
+  /// `first` is the first word but for the P_Key, and `third` the last one. It has so many bytes
+  /// from the BTH to the padding. Returns what is behind the BTH.
   [[nodiscard, gnu::always_inline]] std::uint8_t* begin(rte_mbuf* packet,
-                                                        std::uint32_t transport_length) const {
+                                                        std::uint32_t transport_length,
+                                                        std::uint32_t first,
+                                                        std::uint32_t third) const {
+    stack::begin_packet(packet);
     below_.put(packet, transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize));
-    return rte_pktmbuf_mtod_offset(packet, std::uint8_t*, below_.header_length());
+    std::uint8_t* transport = transport_of(packet);
+    wire::store_be32(transport, first | pkey_);
+    wire::store_be32(transport + 4, destination_);
+    wire::store_be32(transport + 8, third);
+    return transport + wire::Bth::kSize;
   }
 
   /// All from the BTH to the padding is there: adds the ICRC.
-  [[gnu::always_inline]] void end(rte_mbuf* packet, std::uint8_t* transport,
-                                  std::uint32_t transport_length) const {
+  [[gnu::always_inline]] void end(rte_mbuf* packet, std::uint32_t transport_length) const {
+    std::uint8_t* transport = transport_of(packet);
     const std::uint32_t icrc =
         wire::short_icrc_behind(icrc_begin_, below_.is_ipv6(), {transport, transport_length});
     wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(transport + transport_length,
                                                                       wire::Icrc::kSize));
-    packet->pkt_len =
+    const std::uint32_t length =
         below_.header_length() + transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
-    packet->data_len = static_cast<std::uint16_t>(packet->pkt_len);
+    packet->pkt_len = length;
+    packet->data_len = static_cast<std::uint16_t>(length);
   }
 
  private:
+  [[nodiscard]] std::uint8_t* transport_of(rte_mbuf* packet) const {
+    return static_cast<std::uint8_t*>(packet->buf_addr) + RTE_PKTMBUF_HEADROOM +
+           below_.header_length();
+  }
+
   stack::Encapsulation below_;
+  std::uint32_t pkey_;
+  std::uint32_t destination_;
   std::uint32_t icrc_begin_;
 };
 

@@ -78,7 +78,8 @@ class TransportContext {
   }
   /// Packets to the peer that are short; requires that the flow is ready, and sends_plain_bursts().
   [[nodiscard]] ShortPackets short_packets() const {
-    return {*EngineContext(qp_.engine_).config().host, qp_.flow_};
+    return {*EngineContext(qp_.engine_).config().host, qp_.flow_, qp_.pkey_,
+            qp_.attributes_.dest_qp_num};
   }
   [[nodiscard]] rte_mempool* packet_pool() const {
     return EngineContext(qp_.engine_).config().packet_pool;

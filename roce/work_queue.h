@@ -118,6 +118,29 @@ class WorkQueue {
     return {extra_ + slot(sequence) * extra_bytes_, extra_bytes_};
   }
 
+  /// The entries that are there and their lists, for a loop that leaves the queue as it is: a
+  /// value, so that what the loop writes elsewhere cannot have changed where they are.
+  class Entries {
+   public:
+    explicit Entries(const WorkQueue& queue)
+        : wqes_(queue.wqes()),
+          lists_(queue.lists()),
+          mask_(queue.slots_ - 1),
+          max_sge_(queue.max_sge_) {}
+
+    [[nodiscard]] Wqe& at(std::uint64_t sequence) const { return wqes_[sequence & mask_]; }
+    /// The first element of its list. Requires max_sge() > 0.
+    [[nodiscard]] const Sge& sge(std::uint64_t sequence) const {
+      return lists_[(sequence & mask_) * max_sge_];
+    }
+
+   private:
+    Wqe* wqes_;
+    const Sge* lists_;
+    std::uint32_t mask_;
+    std::uint32_t max_sge_;
+  };
+
   /// Loads the requests from `sequence` on: a hint, for queues that have left the cache. More than
   /// these the processor foresees by itself.
   void prefetch(std::uint64_t sequence) const {

@@ -251,18 +251,18 @@ void Host::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns
   context_.bindings.begin_receive({packets, count}, now_ns);
   for (std::uint16_t i = 0; i < count; ++i) {
     if (i + 1 < count) rte_prefetch0(rte_pktmbuf_mtod(packets[i + 1], const void*));
-    receive_packet(packets[i], now_ns);
+    const KnownHeaders::Match known = context_.known_headers.match(packets[i]);
+    if (known.client == nullptr) {
+      receive_packet(packets[i], now_ns);
+      continue;
+    }
+    context_.counters.add(HostEvent::rx_udp_datagrams);
+    known.client->on_udp(*known.datagram, now_ns);
   }
   context_.bindings.end_receive();
 }
 
 void Host::receive_packet(rte_mbuf* packet, std::uint64_t now_ns) {
-  UdpDatagram datagram;
-  if (UdpClient* client = context_.known_headers.match(packet, datagram)) {
-    context_.counters.add(HostEvent::rx_udp_datagrams);
-    client->on_udp(datagram, now_ns);
-    return;
-  }
   std::uint8_t copy[HostFrame::kHeaderMax];
   const std::uint32_t length = std::min(rte_pktmbuf_pkt_len(packet), HostFrame::kHeaderMax);
   const auto* bytes = static_cast<const std::uint8_t*>(rte_pktmbuf_read(packet, 0, length, copy));

@@ -73,7 +73,7 @@ class Encapsulation {
 
   [[nodiscard]] std::uint8_t header_length() const { return header_length_; }
   [[nodiscard]] bool is_ipv6() const { return ipv6_; }
-  /// As Host::encapsulate().
+  /// As Host::encapsulate(), but for the lengths of the mbuf, which are the caller's.
   [[gnu::always_inline]] void put(rte_mbuf* packet, std::uint32_t payload_length) const;
 
  private:
@@ -214,6 +214,9 @@ inline Encapsulation Host::encapsulation(const Flow& flow) const {
 
 inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet,
                               std::uint32_t payload_length) const {
+  assert(packet->pkt_len == 0);
+  packet->data_len = flow.header_length;
+  packet->pkt_len = flow.header_length;
   encapsulation(flow).put(packet, payload_length);
 }
 
@@ -231,13 +234,11 @@ inline Encapsulation::Encapsulation(const Flow& flow, bool ipv4_checksum_offload
 }
 
 inline void Encapsulation::put(rte_mbuf* packet, std::uint32_t payload_length) const {
-  assert(packet->pkt_len == 0 && rte_pktmbuf_tailroom(packet) >= Flow::kHeaderMax);
+  assert(packet->buf_len - packet->data_off >= static_cast<int>(Flow::kHeaderMax));
   const auto udp_length = static_cast<std::uint16_t>(payload_length + sizeof(rte_udp_hdr));
   auto* header = rte_pktmbuf_mtod(packet, std::uint8_t*);
   // All of it, as a copy of known length is a few moves. The payload covers what is too much.
   std::memcpy(header, header_, Flow::kHeaderMax);
-  packet->data_len = header_length_;
-  packet->pkt_len = header_length_;
   const auto store = [header](std::size_t offset, rte_be16_t value) {
     std::memcpy(header + offset, &value, sizeof value);
   };

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,6 +28,25 @@ struct MbufPoolConfig {
 
 /// Frees packets, as rte_pktmbuf_free() does each: those of one pool are given back to it at once.
 void free_packets(std::span<rte_mbuf*> packets);
+
+/// Takes mbufs for packets of one segment that will be sent: all or none, and returns whether there
+/// were so many. begin_packet() makes each of them an empty packet; return_mbufs() gives back those
+/// that stay unused.
+[[nodiscard]] inline bool take_mbufs(rte_mempool* pool, rte_mbuf** mbufs, std::uint32_t count) {
+  return rte_mempool_get_bulk(pool, reinterpret_cast<void**>(mbufs), count) == 0;
+}
+inline void return_mbufs(rte_mempool* pool, rte_mbuf** mbufs, std::uint32_t count) {
+  if (count > 0) rte_mempool_put_bulk(pool, reinterpret_cast<void**>(mbufs), count);
+}
+/// An mbuf in a pool has one reference and one segment. Of the rest rte_pktmbuf_reset() sets what
+/// only receivers read, too, and the lengths, which the caller is to set.
+inline void begin_packet(rte_mbuf* packet) {
+  packet->data_off = RTE_PKTMBUF_HEADROOM;
+  packet->ol_flags &= RTE_MBUF_F_EXTERNAL;
+  packet->tx_offload = 0;
+  assert(rte_mbuf_refcnt_read(packet) == 1 && packet->nb_segs == 1 && packet->next == nullptr &&
+         packet->buf_len >= RTE_PKTMBUF_HEADROOM);
+}
 
 /// Owns a packet mempool. Every mbuf must have come back before it ends. Any thread may use it.
 class MbufPool {

@@ -11,7 +11,8 @@
 namespace rockhopper::stack {
 
 /// The longest lower headers of a datagram: Ethernet with a tag, IPv6, UDP.
-inline constexpr std::uint32_t kDatagramHeadersMax = 18 + 40 + 8;
+inline constexpr std::uint32_t kUdpHeaderBytes = 8;
+inline constexpr std::uint32_t kDatagramHeadersMax = 18 + 40 + kUdpHeaderBytes;
 
 /// A received UDP datagram whose Ethernet, VLAN, IP and UDP headers have been checked and which is
 /// addressed to this host. The mbuf may be a chain. Ownership of `packet` goes with the datagram.
@@ -26,6 +27,9 @@ struct UdpDatagram {
   std::uint16_t payload_length;  ///< by the UDP length; the frame may be longer (Ethernet padding)
   std::uint8_t traffic_class;    ///< DSCP and ECN as in the IP header
   std::uint8_t hop_limit;
+  /// All datagrams of a host with the same number, but 0, have the same Ethernet header, addresses
+  /// and offsets, and IP headers without options or extensions.
+  std::uint64_t known = 0;
 };
 
 }  // namespace rockhopper::stack

@@ -26,10 +26,10 @@ inline std::byte* Responder::PlainExecution::find_memory(const wire::Reth& reth,
 
 /// The SEND or WRITE is executed.
 inline void Responder::PlainExecution::finish() {
-  responder_.owed_.on_expected(packet_.psn);
+  responder_.owed_.on_expected(packet_.psn());
   responder_.expected_psn_ = responder_.expected_psn_ + 1;
   responder_.msn_ = responder_.next_msn();
-  if (packet_.ack_request) responder_.acknowledge();
+  if (packet_.ack_request()) responder_.acknowledge();
 }
 
 inline bool Responder::PlainExecution::send() {
@@ -44,7 +44,7 @@ inline bool Responder::PlainExecution::send() {
     if (to == nullptr) return false;
     copy_short(reinterpret_cast<std::uint8_t*>(to), packet_.payload, packet_.length);
   }
-  qp_.finish_plain_receive(packet_.length, packet_.solicited);
+  qp_.finish_plain_receive(packet_.length, packet_.solicited());
   finish();
   return true;
 }
@@ -67,7 +67,7 @@ inline bool Responder::PlainExecution::read() {
       find_memory(place, kAccessRemoteRead) == nullptr) {
     return false;
   }
-  responder_.owed_.on_expected(packet_.psn);
+  responder_.owed_.on_expected(packet_.psn());
   qp_.engine().counters().rx_read_requests.add();
   responder_.finish_with(responder_.resource_of(place));
   return true;
@@ -76,7 +76,7 @@ inline bool Responder::PlainExecution::read() {
 inline bool Responder::PlainExecution::atomic() {
   wire::Headers headers;
   headers.xaeth = {};  // which it has none of, though the compiler does not see that
-  headers.opcode = &wire::info(packet_.opcode);
+  headers.opcode = &wire::info(packet_.opcode());
   headers.atomic_eth = wire::AtomicEth::parse(std::span<const std::uint8_t, wire::AtomicEth::kSize>(
       packet_.headers, wire::AtomicEth::kSize));
   const AtomicOperation operation(headers);
@@ -88,17 +88,17 @@ inline bool Responder::PlainExecution::atomic() {
       reinterpret_cast<std::uintptr_t>(word) % kSize != 0 || !responder_.resources_.has_place()) {
     return false;
   }
-  responder_.owed_.on_expected(packet_.psn);
+  responder_.owed_.on_expected(packet_.psn());
   responder_.perform(operation, word);
   return true;
 }
 
 inline bool Responder::PlainExecution::run() {
-  if (packet_.psn != responder_.expected_psn_ || responder_.scope_ != nullptr ||
+  if (packet_.psn() != responder_.expected_psn_ || responder_.scope_ != nullptr ||
       qp_.repeats_selectively() || !responder_.message_.is_none()) {
     return false;
   }
-  switch (packet_.opcode) {
+  switch (packet_.opcode()) {
     case wire::Opcode::rc_send_only:
       return send();
     case wire::Opcode::rc_rdma_write_only:

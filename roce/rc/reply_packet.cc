@@ -5,6 +5,7 @@
 #include <array>
 
 #include "roce/packet_builder.h"
+#include "roce/plain_packet.h"
 #include "roce/short_packet.h"
 
 namespace rockhopper::roce::rc {
@@ -43,19 +44,16 @@ inline rte_mbuf* Responder::ReplyPacket::short_packet(Opcode opcode, wire::Psn p
                                                       const wire::Aeth& aeth, const std::byte* data,
                                                       std::uint32_t length) const {
   constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
-  rte_mbuf* packet = rte_pktmbuf_alloc(qp_.packet_pool());
-  if (packet == nullptr) return nullptr;
+  rte_mbuf* packet = nullptr;
+  if (!stack::take_mbufs(qp_.packet_pool(), &packet, 1)) return nullptr;
   const ShortPackets made = qp_.short_packets();
-  const std::uint8_t pad = wire::pad_count(length);
-  std::uint8_t* transport = made.begin(packet, kHeaders + length + pad);
-  wire::Bth bth = bth_of(opcode, psn);
-  bth.pad_count = pad;
-  bth.pkey = qp_.pkey();
-  bth.emit(std::span<std::uint8_t, wire::Bth::kSize>(transport, wire::Bth::kSize));
-  aeth.emit(
-      std::span<std::uint8_t, wire::Aeth::kSize>(transport + wire::Bth::kSize, wire::Aeth::kSize));
-  if (length > 0) put_payload(transport + kHeaders, data, length);
-  made.end(packet, transport, kHeaders + length + pad);
+  const std::uint32_t pad = wire::pad_count(length);
+  const std::uint32_t transport_length = kHeaders + length + pad;
+  std::uint8_t* next =
+      made.begin(packet, transport_length, plain_first_word(opcode) | pad << 20, psn.value);
+  aeth.emit(std::span<std::uint8_t, wire::Aeth::kSize>(next, wire::Aeth::kSize));
+  if (length > 0) put_payload(next + wire::Aeth::kSize, data, length);
+  made.end(packet, transport_length);
   return packet;
 }
 

@@ -70,21 +70,22 @@ bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
   if (qp_.repeats_selectively()) return false;
   const wire::Aeth aeth = wire::Aeth::parse(
       std::span<const std::uint8_t, wire::Aeth::kSize>(packet.headers, wire::Aeth::kSize));
-  return packet.opcode == wire::Opcode::rc_acknowledge ? take_plain_ack(packet, aeth, now_ns)
-                                                       : take_plain_response(packet, aeth, now_ns);
+  return packet.opcode() == wire::Opcode::rc_acknowledge
+             ? take_plain_ack(packet, aeth, now_ns)
+             : take_plain_response(packet, aeth, now_ns);
 }
 
 /// An ACK of what has been sent, as Answer takes it.
 bool Requester::take_plain_ack(const PlainPacket& packet, const wire::Aeth& aeth,
                                std::uint64_t now_ns) {
-  const std::uint32_t distance = window_.ahead(packet.psn);
+  const std::uint32_t distance = window_.ahead(packet.psn());
   if (aeth.kind() != wire::AethKind::ack || distance >= window_.sent_ahead() ||
       packet.length != 0) {
     return false;
   }
   qp_.engine().counters().rcvd_ack.add();
   if (qp_.obeys_credits() && credits_.take(aeth)) qp_.schedule();
-  if (acknowledge(distance + 1, now_ns) > 0) on_implied_nak(window_.ahead(packet.psn), now_ns);
+  if (acknowledge(distance + 1, now_ns) > 0) on_implied_nak(window_.ahead(packet.psn()), now_ns);
   return true;
 }
 
@@ -94,12 +95,12 @@ bool Requester::take_plain_response(const PlainPacket& packet, const wire::Aeth&
                                     std::uint64_t now_ns) {
   constexpr std::uint32_t kMore = SendWqe::kSettled | SendWqe::kInScope | SendWqe::kLocal;
   SendQueue& queue = qp_.send_queue();
-  if (queue.empty() || packet.psn != window_.unacked_psn() || window_.sent_ahead() == 0 ||
+  if (queue.empty() || packet.psn() != window_.unacked_psn() || window_.sent_ahead() == 0 ||
       qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) {
     return false;
   }
   const SendWqe& front = queue.front();
-  const bool is_read = packet.opcode == wire::Opcode::rc_rdma_read_response_only;
+  const bool is_read = packet.opcode() == wire::Opcode::rc_rdma_read_response_only;
   const bool fits = is_read ? front.is_read() && front.length == packet.length
                             : front.is_atomic() && packet.length == 0;
   if (!fits || front.psn_count != 1 || front.num_sge != 1 || (front.flags & kMore) != 0) {

@@ -59,8 +59,6 @@ constexpr IcrcMask make_mask(std::uint8_t first, std::size_t l3_length) {
   mask[0] = static_cast<std::uint8_t>(mask[0] ^ first);
   return mask;
 }
-constexpr IcrcMask kIpv4Mask = make_mask(0x45, kIpv4HeaderMin + kUdpBth);
-constexpr IcrcMask kIpv6Mask = make_mask(0x60, kIpv6Header + kUdpBth);
 
 template <typename T>
 void copy_with_ones(const std::uint8_t* from, const std::uint8_t* ones, std::uint8_t* to) {
@@ -91,9 +89,12 @@ void copy_with_ones(std::span<const std::uint8_t> from, const IcrcMask& ones, st
 
 }  // namespace
 
+constexpr IcrcMask kIpv4IcrcMask = make_mask(0x45, kIpv4HeaderMin + kUdpBth);
+constexpr IcrcMask kIpv6IcrcMask = make_mask(0x60, kIpv6Header + kUdpBth);
+
 const IcrcMask* icrc_mask(std::uint8_t first, std::size_t l3_length) {
-  if (l3_length == kIpv4HeaderMin + kUdpBth && first == 0x45) return &kIpv4Mask;
-  if (l3_length == kIpv6Header + kUdpBth && first >> 4 == 6) return &kIpv6Mask;
+  if (l3_length == kIpv4HeaderMin + kUdpBth && first == 0x45) return &kIpv4IcrcMask;
+  if (l3_length == kIpv6Header + kUdpBth && first >> 4 == 6) return &kIpv6IcrcMask;
   return nullptr;
 }
 

@@ -59,6 +59,10 @@ class Icrc {
   std::uint32_t crc_ = kInitial;
 };
 
+/// The masks of packets without IP options or extension headers.
+extern const IcrcMask kIpv4IcrcMask;
+extern const IcrcMask kIpv6IcrcMask;
+
 /// What short_icrc() masks in a packet whose IP header begins with the byte `first`, `l3_length` as
 /// in Icrc::add_packet(); null where the headers have options, or are none.
 [[nodiscard]] const IcrcMask* icrc_mask(std::uint8_t first, std::size_t l3_length);

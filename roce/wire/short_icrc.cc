@@ -8,7 +8,9 @@
 // comes out one power of x too low, which the factors make up for.
 #include "roce/wire/short_icrc.h"
 
+#include <array>
 #include <cassert>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -141,30 +143,11 @@ template <typename Block>
 ROCKHOPPER_PRODUCTS __m128i sum_of(std::size_t size, std::uint32_t begin, Block block) {
   const std::size_t first = (size - 1) % kBlock + 1;
   const std::size_t behind = (size - first) / kBlock;
-  const __m128i head = _mm_xor_si128(block(0), _mm_cvtsi32_si128(static_cast<int>(begin)));
-  __m128i sum = moved(_mm_shuffle_epi8(head, load(&kShift[first])), kFactors[behind]);
-  const auto add = [&](std::size_t from_end) ROCKHOPPER_PRODUCTS_LAMBDA {
-    sum = _mm_xor_si128(sum, moved(block(size - (from_end + 1) * kBlock), kFactors[from_end]));
-  };
-  for (std::size_t from_end = behind; from_end > 4; --from_end) {
-    add(from_end - 1);
-  }
-  // Most packets have so few blocks; without a loop their places are known.
-  switch (behind) {
-    default:
-      add(3);
-      [[fallthrough]];
-    case 3:
-      add(2);
-      [[fallthrough]];
-    case 2:
-      add(1);
-      [[fallthrough]];
-    case 1:
-      add(0);
-      [[fallthrough]];
-    case 0:
-      break;
+  __m128i head = _mm_xor_si128(block(0), _mm_cvtsi32_si128(static_cast<int>(begin)));
+  if (first < kBlock) head = _mm_shuffle_epi8(head, load(&kShift[first]));
+  __m128i sum = moved(head, kFactors[behind]);
+  for (std::size_t from_end = behind; from_end > 0; --from_end) {
+    sum = _mm_xor_si128(sum, moved(block(size - from_end * kBlock), kFactors[from_end - 1]));
   }
   return sum;
 }
@@ -181,48 +164,73 @@ ROCKHOPPER_PRODUCTS std::uint32_t remainder_of(__m128i sum) {
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(rest, quotient), 1));
 }
 
+/// The ICRC of `size` bytes with ones in them. Where the size is a constant, as in nearly all short
+/// packets, there is neither a loop nor a branch.
+ROCKHOPPER_PRODUCTS std::uint32_t icrc_of(const std::uint8_t* bytes, const std::uint8_t* ones,
+                                          std::size_t size) {
+  return ~remainder_of(
+      sum_of(size, kBehindOnes, [bytes, ones](std::size_t at) ROCKHOPPER_PRODUCTS_LAMBDA {
+        return _mm_or_si128(load(bytes + at), load(ones + at));
+      }));
+}
+/// The CRC of `size` bytes behind others.
+ROCKHOPPER_PRODUCTS std::uint32_t crc_behind(std::uint32_t begin, const std::uint8_t* bytes,
+                                             std::size_t size) {
+  return remainder_of(sum_of(size, begin, [bytes](std::size_t at) ROCKHOPPER_PRODUCTS_LAMBDA {
+    return load(bytes + at);
+  }));
+}
+
+/// Sizes of up to so many quarters have functions of their own.
+constexpr std::size_t kOwnMax = 24;
+/// Stands for all larger ones.
+constexpr std::size_t kAnySize = 0;
+
+template <std::size_t kQuarters>
+[[gnu::target("pclmul,sse4.1")]] std::uint32_t icrc_of_size(const std::uint8_t* bytes,
+                                                            const IcrcMask& mask,
+                                                            std::size_t size) {
+  return icrc_of(bytes, mask.data(), kQuarters == kAnySize ? size : kQuarters * 4);
+}
+template <bool kIpv6, std::size_t kQuarters>
+[[gnu::target("pclmul,sse4.1")]] std::uint32_t icrc_behind_of_size(std::uint32_t begin,
+                                                                   const std::uint8_t* bytes,
+                                                                   std::size_t size) {
+  const std::size_t quarters = kQuarters == kAnySize ? size / 4 : kQuarters;
+  return ~(crc_behind(begin, bytes, quarters * 4) ^ kKnownByLength[kIpv6 ? 1 : 0][quarters]);
+}
+
+/// The functions of all sizes, made by `of<size>()`, by a quarter of the size.
+template <typename Function, typename Of>
+constexpr auto by_size(Of of) {
+  return [of]<std::size_t... kQuarters>(std::index_sequence<kQuarters...>) {
+    return std::array<Function, kShortIcrcSizes>{
+        of.template operator()<(kQuarters <= kOwnMax ? kQuarters : kAnySize)>()...};
+  }
+  (std::make_index_sequence<kShortIcrcSizes>());
+}
+
 }  // namespace
 
 const bool kHasShortIcrc = __builtin_cpu_supports("pclmul") != 0 &&  //
                            __builtin_cpu_supports("sse4.1") != 0;
 
-[[gnu::target("pclmul,sse4.1")]] std::uint32_t short_icrc(std::span<const std::uint8_t> packet,
-                                                          const IcrcMask& mask) {
-  assert(has_short_icrc(packet.size()));
-  const std::uint8_t* bytes = packet.data();
-  const std::uint8_t* ones = mask.data();
-  return ~remainder_of(
-      sum_of(packet.size(), kBehindOnes, [bytes, ones](std::size_t at) ROCKHOPPER_PRODUCTS_LAMBDA {
-        return _mm_or_si128(load(bytes + at), load(ones + at));
-      }));
-}
-
-[[gnu::target("pclmul,sse4.1")]] std::uint32_t short_icrc_behind(
-    std::uint32_t begin, bool is_ipv6, std::span<const std::uint8_t> transport) {
-  assert(transport.size() % 4 == 0 && transport.size() >= kBthBytes &&
-         transport.size() <= kShortIcrcMax);
-  const std::uint8_t* bytes = transport.data();
-  const __m128i sum =
-      sum_of(transport.size(), begin,
-             [bytes](std::size_t at) ROCKHOPPER_PRODUCTS_LAMBDA { return load(bytes + at); });
-  return ~(remainder_of(sum) ^ kKnownByLength[is_ipv6 ? 1 : 0][transport.size() / 4]);
-}
+constexpr std::array<ShortIcrc*, kShortIcrcSizes> kShortIcrc =
+    by_size<ShortIcrc*>([]<std::size_t kQuarters> { return &icrc_of_size<kQuarters>; });
+constexpr std::array<ShortIcrcBehind*, kShortIcrcSizes> kShortIcrcBehindIpv4 =
+    by_size<ShortIcrcBehind*>(
+        []<std::size_t kQuarters> { return &icrc_behind_of_size<false, kQuarters>; });
+constexpr std::array<ShortIcrcBehind*, kShortIcrcSizes> kShortIcrcBehindIpv6 =
+    by_size<ShortIcrcBehind*>(
+        []<std::size_t kQuarters> { return &icrc_behind_of_size<true, kQuarters>; });
 
 #undef ROCKHOPPER_PRODUCTS_LAMBDA
 #undef ROCKHOPPER_PRODUCTS
 #else
 const bool kHasShortIcrc = false;
-
-std::uint32_t short_icrc(std::span<const std::uint8_t> /*packet*/, const IcrcMask& /*mask*/) {
-  assert(false);
-  return 0;
-}
-
-std::uint32_t short_icrc_behind(std::uint32_t /*begin*/, bool /*is_ipv6*/,
-                                std::span<const std::uint8_t> /*transport*/) {
-  assert(false);
-  return 0;
-}
+const std::array<ShortIcrc*, kShortIcrcSizes> kShortIcrc{};
+const std::array<ShortIcrcBehind*, kShortIcrcSizes> kShortIcrcBehindIpv4{};
+const std::array<ShortIcrcBehind*, kShortIcrcSizes> kShortIcrcBehindIpv6{};
 #endif
 
 }  // namespace rockhopper::wire

@@ -366,6 +366,7 @@ void Engine::begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now
 }
 
 void Engine::end_receive() {
+  retire_answered();
   free_spent();
   if (locks_ != nullptr && !locks_->table.idle()) [[unlikely]] {
     locks_->table.run();
@@ -530,10 +531,6 @@ std::uint64_t Engine::next_deadline_ns() const {
     return now_ns_;
   }
   return std::min(timers_.next_deadline_ns(), waiting_.empty() ? stack::kNever : waiting_retry_ns_);
-}
-
-void Engine::schedule(QueuePair& qp) {
-  if (!qp.is_linked()) ready_.push_back(qp);
 }
 
 void Engine::unschedule(QueuePair& qp) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -249,6 +250,7 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
     std::uint32_t number = UINT32_MAX;   ///< of the queue pair
     std::uint32_t version_and_pkey = 0;  ///< in the BTH
     QueuePair* qp = nullptr;
+    std::uint32_t answered = 0;  ///< its oldest requests, whose responses have come in this burst
   };
 
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
@@ -269,7 +271,16 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   [[nodiscard]] bool find_plain_peer(const stack::UdpDatagram& datagram, wire::Qpn number,
                                      std::uint32_t version_and_pkey);
   /// To be called where something changes that find_plain_peer() has looked at.
-  void forget_plain_peer() { plain_peer_ = {}; }
+  void forget_plain_peer() {
+    assert(plain_peer_.answered == 0);
+    plain_peer_ = {};
+  }
+  /// To be called before anything but the next response comes to its requester.
+  void retire_answered() {
+    if (plain_peer_.answered > 0) retire_all_answered();
+  }
+  void retire_all_answered();
+  [[nodiscard]] bool take_plain_response(const PlainPacket& packet);
   [[nodiscard]] std::optional<DropReason> read(const stack::UdpDatagram& datagram,
                                                wire::Headers& headers) const;
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
@@ -342,7 +353,9 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   /// Returns null if it is gone.
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
-  void schedule(QueuePair& qp);
+  void schedule(QueuePair& qp) {
+    if (!qp.is_linked()) ready_.push_back(qp);
+  }
   /// Makes what locks need, if it is not there yet.
   lock::Service& need_locks();
   void unschedule(QueuePair& qp);

@@ -3,6 +3,7 @@
 // What arrives: from a UDP datagram to the requester or responder that it is for.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
@@ -20,15 +21,22 @@ namespace {
 constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
 /// What is to be known of an opcode to take its packets as plain.
 struct PlainOpcode {
+  enum class Kind : std::uint8_t { request, acknowledgement, response };
+
   std::uint8_t header_bytes;  ///< plain_header_bytes()
-  bool is_request;
+  Kind kind;
 };
+constexpr PlainOpcode::Kind plain_kind(std::uint8_t opcode) {
+  if (wire::info(opcode).is_request) return PlainOpcode::Kind::request;
+  return static_cast<wire::Opcode>(opcode) == wire::Opcode::rc_acknowledge
+             ? PlainOpcode::Kind::acknowledgement
+             : PlainOpcode::Kind::response;
+}
 constexpr auto kPlainOpcodes = [] {
   std::array<PlainOpcode, 256> opcodes{};
   for (std::size_t i = 0; i < opcodes.size(); ++i) {
     const auto opcode = static_cast<std::uint8_t>(i);
-    opcodes[i] = {static_cast<std::uint8_t>(plain_header_bytes(opcode)),
-                  wire::info(opcode).is_request};
+    opcodes[i] = {static_cast<std::uint8_t>(plain_header_bytes(opcode)), plain_kind(opcode)};
   }
   return opcodes;
 }();
@@ -114,8 +122,27 @@ bool Engine::find_plain_peer(const stack::UdpDatagram& datagram, wire::Qpn numbe
       !qp->accepts(datagram)) {
     return false;
   }
+  retire_answered();
   plain_peer_ = {datagram.known, number.value, version_and_pkey, qp};
   return true;
+}
+
+/// Requests that are answered in one burst leave the queue at once, as if one ACK had come for all.
+bool Engine::take_plain_response(const PlainPacket& packet) {
+  Requester& requester = *plain_peer_.qp->transport_.requester;
+  bool taken = requester.take_plain_response(packet, plain_peer_.answered);
+  if (!taken && plain_peer_.answered > 0) {
+    // There may be something between the last answered request and this one's.
+    retire_all_answered();
+    taken = requester.take_plain_response(packet, 0);
+  }
+  if (taken) ++plain_peer_.answered;
+  return taken;
+}
+
+void Engine::retire_all_answered() {
+  const std::uint32_t count = std::exchange(plain_peer_.answered, 0);
+  plain_peer_.qp->transport_.requester->retire_answered(count, now_ns_);
 }
 
 /// Takes a packet as nearly all of small messages are, at a fraction of what others cost. Returns
@@ -159,15 +186,18 @@ bool Engine::find_plain_peer(const stack::UdpDatagram& datagram, wire::Qpn numbe
       .headers = transport + wire::Bth::kSize,
       .payload = reinterpret_cast<const std::byte*>(transport + opcode.header_bytes),
       .length = length - beside_payload};
+  if (opcode.kind == PlainOpcode::Kind::response) return take_plain_response(plain);
+  retire_answered();
   const Transport& to = plain_peer_.qp->transport_;
-  return opcode.is_request ? to.responder->take_plain(plain)
-                           : to.requester->take_plain(plain, now_ns);
+  return opcode.kind == PlainOpcode::Kind::request ? to.responder->take_plain(plain)
+                                                   : to.requester->take_plain(plain, now_ns);
 }
 
 void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
   counters_.rcvd_pkts.add();
   counters_.rcvd_bytes.add(datagram.payload_length);
   if (!accept_plain(datagram, now_ns)) {
+    retire_answered();
     if (const auto reason = accept(datagram, now_ns)) count_drop(*reason, datagram.packet);
   }
   if (spent_count_ == spent_.size()) free_spent();

@@ -402,7 +402,8 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
 
 [[gnu::always_inline]] inline PostResult QueuePair::check_send(const SendWr& wr,
                                                                std::uint64_t length) const {
-  if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
+  if (state() != QpState::rts && (state() == QpState::reset || state() == QpState::init ||
+                                  state() == QpState::rtr)) [[unlikely]] {
     return PostResult::invalid_state;
   }
   if (!send_opcodes_.has(wr.opcode)) return PostResult::invalid_request;
@@ -467,27 +468,36 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
             static_cast<std::uint32_t>(length));
   if (!plain_) fill_special(wr, wqe);
   const std::uint64_t sequence = send_queue_.tail();
-  if ((wr.send_flags & kSendInline) != 0) {
-    std::byte* to = send_queue_.extra(sequence).data();
-    for (const Sge& sge : wr.sg_list) {
-      if (sge.length > 0) {
-        std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
-        to += sge.length;
-      }
-    }
-  } else if (wr.sg_list.size() == 1) [[likely]] {
+  if ((wr.send_flags & kSendInline) == 0 && wr.sg_list.size() == 1) [[likely]] {
     send_queue_.sges(sequence).front() = wr.sg_list.front();
   } else {
-    std::copy(wr.sg_list.begin(), wr.sg_list.end(), send_queue_.sges(sequence).begin());
+    copy_list(wr);
   }
   send_queue_.push();
   trace(TraceEvent::request_posted, static_cast<std::uint32_t>(wr.opcode), wqe.length);
-  if (state() == QpState::err || state() == QpState::sqe) {
+  if (state() != QpState::rts && (state() == QpState::err || state() == QpState::sqe)) {
     flush_send_queue();
   } else {
     engine_.schedule(*this);
   }
   return PostResult::ok;
+}
+
+/// Copies the scatter/gather list, or the bytes that it names, for the request that is to be
+/// pushed.
+[[gnu::noinline]] void QueuePair::copy_list(const SendWr& wr) {
+  const std::uint64_t sequence = send_queue_.tail();
+  if ((wr.send_flags & kSendInline) == 0) {
+    std::copy(wr.sg_list.begin(), wr.sg_list.end(), send_queue_.sges(sequence).begin());
+    return;
+  }
+  std::byte* to = send_queue_.extra(sequence).data();
+  for (const Sge& sge : wr.sg_list) {
+    if (sge.length > 0) {
+      std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+      to += sge.length;
+    }
+  }
 }
 
 void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {

@@ -166,6 +166,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] PostResult enqueue(const SendWr& wr);
   [[nodiscard]] PostResult bind_mw_2(const SendWr& wr);
   void fill_special(const SendWr& wr, SendWqe& wqe);
+  void copy_list(const SendWr& wr);
   /// The packets that it takes are its service's, or some of ours that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
     return (opcode.service == service_ && !half_) || serves_special(opcode);

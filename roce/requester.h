@@ -36,10 +36,19 @@ class Requester {
   /// An acknowledgement or a response. Services without them never get one.
   virtual void on_response(const RxPacket& /*packet*/, std::uint64_t /*now_ns*/) {}
 
-  /// A response. Returns false, with nothing changed, if it is to come to on_response().
+  /// An acknowledgement. Returns false, with nothing changed, if it is to come to on_response().
   [[nodiscard]] virtual bool take_plain(const PlainPacket& /*packet*/, std::uint64_t /*now_ns*/) {
     return false;
   }
+  /// The response to a request `ahead` of the oldest. Puts its data in place and returns true: the
+  /// caller owes retire_answered() then, of all so far, before it calls anything else. Returns
+  /// false, with nothing changed, if it is to come to on_response().
+  [[nodiscard]] virtual bool take_plain_response(const PlainPacket& /*packet*/,
+                                                 std::uint32_t /*ahead*/) {
+    return false;
+  }
+  /// The `count` oldest requests have been answered.
+  virtual void retire_answered(std::uint32_t /*count*/, std::uint64_t /*now_ns*/) {}
 
   /// Loads what is to be sent next: a hint.
   virtual void prefetch_requests() const = 0;

@@ -8,9 +8,13 @@
 
 #include <rte_mbuf.h>
 
+#include "roce/plain_packet.h"
+#include "roce/wire/aeth.h"
 #include "roce/wire/bytes.h"
 #include "roce/wire/icrc.h"
+#include "roce/wire/opcode.h"
 #include "roce/wire/packet.h"
+#include "roce/wire/psn.h"
 #include "roce/wire/qpn.h"
 #include "roce/wire/short_icrc.h"
 #include "stack/host.h"
@@ -42,7 +46,8 @@ inline void copy_short(std::uint8_t* to, const std::byte* from, std::uint32_t le
 }
 
 /// Puts a payload and its padding where nothing follows yet.
-inline void put_payload(std::uint8_t* to, const std::byte* from, std::uint32_t length) {
+[[gnu::always_inline]] inline void put_payload(std::uint8_t* to, const std::byte* from,
+                                               std::uint32_t length) {
   // The padding is what is left of these zeros.
   std::memset(to + (length & ~3u), 0, sizeof(std::uint32_t));
   copy_short(to, from, length);
@@ -99,6 +104,23 @@ class ShortPackets {
         below_.header_length() + transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
     packet->pkt_len = length;
     packet->data_len = static_cast<std::uint16_t>(length);
+  }
+
+  /// Makes a packet of a BTH, an AETH and `length` bytes that follow, more headers or a payload, in
+  /// an mbuf from stack::take_mbufs(). Returns the bytes from the BTH to the ICRC.
+  [[gnu::always_inline]] std::uint32_t put_reply(rte_mbuf* packet, wire::Opcode opcode,
+                                                 wire::Psn psn, const wire::Aeth& aeth,
+                                                 const std::byte* data,
+                                                 std::uint32_t length) const {
+    constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
+    const std::uint32_t pad = wire::pad_count(length);
+    const std::uint32_t transport_length = kHeaders + length + pad;
+    std::uint8_t* next =
+        begin(packet, transport_length, plain_first_word(opcode) | pad << 20, psn.value);
+    aeth.emit(std::span<std::uint8_t, wire::Aeth::kSize>(next, wire::Aeth::kSize));
+    if (length > 0) put_payload(next + wire::Aeth::kSize, data, length);
+    end(packet, transport_length);
+    return transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
   }
 
  private:

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
@@ -238,7 +239,11 @@ inline void Encapsulation::put(rte_mbuf* packet, std::uint32_t payload_length) c
   const auto udp_length = static_cast<std::uint16_t>(payload_length + sizeof(rte_udp_hdr));
   auto* header = rte_pktmbuf_mtod(packet, std::uint8_t*);
   // All of it, as a copy of known length is a few moves. The payload covers what is too much.
-  std::memcpy(header, header_, Flow::kHeaderMax);
+  constexpr std::size_t kBlock = 16;
+  for (std::size_t at = 0; at < Flow::kHeaderMax; at += kBlock) {
+    const std::size_t from = std::min(at, Flow::kHeaderMax - kBlock);
+    std::memcpy(header + from, header_ + from, kBlock);
+  }
   const auto store = [header](std::size_t offset, rte_be16_t value) {
     std::memcpy(header + offset, &value, sizeof value);
   };

@@ -43,17 +43,9 @@ inline rte_mbuf* Responder::ReplyPacket::finish(wire::Headers& headers) const {
 inline rte_mbuf* Responder::ReplyPacket::short_packet(Opcode opcode, wire::Psn psn,
                                                       const wire::Aeth& aeth, const std::byte* data,
                                                       std::uint32_t length) const {
-  constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
   rte_mbuf* packet = nullptr;
   if (!stack::take_mbufs(qp_.packet_pool(), &packet, 1)) return nullptr;
-  const ShortPackets made = qp_.short_packets();
-  const std::uint32_t pad = wire::pad_count(length);
-  const std::uint32_t transport_length = kHeaders + length + pad;
-  std::uint8_t* next =
-      made.begin(packet, transport_length, plain_first_word(opcode) | pad << 20, psn.value);
-  aeth.emit(std::span<std::uint8_t, wire::Aeth::kSize>(next, wire::Aeth::kSize));
-  if (length > 0) put_payload(next + wire::Aeth::kSize, data, length);
-  made.end(packet, transport_length);
+  (void)qp_.short_packets().put_reply(packet, opcode, psn, aeth, data, length);
   return packet;
 }
 

@@ -13,6 +13,14 @@
 #include "roce/wire/timer_code.h"
 
 namespace rockhopper::roce::rc {
+namespace {
+
+wire::Aeth aeth_of(const PlainPacket& packet) {
+  return wire::Aeth::parse(
+      std::span<const std::uint8_t, wire::Aeth::kSize>(packet.headers, wire::Aeth::kSize));
+}
+
+}  // namespace
 
 Requester::Requester(const TransportContext& qp)
     : qp_(qp),
@@ -66,21 +74,12 @@ void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   }
 }
 
-bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
-  if (qp_.repeats_selectively()) return false;
-  const wire::Aeth aeth = wire::Aeth::parse(
-      std::span<const std::uint8_t, wire::Aeth::kSize>(packet.headers, wire::Aeth::kSize));
-  return packet.opcode() == wire::Opcode::rc_acknowledge
-             ? take_plain_ack(packet, aeth, now_ns)
-             : take_plain_response(packet, aeth, now_ns);
-}
-
 /// An ACK of what has been sent, as Answer takes it.
-bool Requester::take_plain_ack(const PlainPacket& packet, const wire::Aeth& aeth,
-                               std::uint64_t now_ns) {
+bool Requester::take_plain(const PlainPacket& packet, std::uint64_t now_ns) {
   const std::uint32_t distance = window_.ahead(packet.psn());
+  const wire::Aeth aeth = aeth_of(packet);
   if (aeth.kind() != wire::AethKind::ack || distance >= window_.sent_ahead() ||
-      packet.length != 0) {
+      packet.length != 0 || qp_.repeats_selectively()) {
     return false;
   }
   qp_.engine().counters().rcvd_ack.add();
@@ -89,41 +88,47 @@ bool Requester::take_plain_ack(const PlainPacket& packet, const wire::Aeth& aeth
   return true;
 }
 
-/// The next response, of one packet, to the oldest request, a READ or an atomic: as Answer takes
+/// The next response, of one packet, to a READ or an atomic that is outstanding: as Answer takes
 /// it.
-bool Requester::take_plain_response(const PlainPacket& packet, const wire::Aeth& aeth,
-                                    std::uint64_t now_ns) {
+bool Requester::take_plain_response(const PlainPacket& packet, std::uint32_t ahead) {
   constexpr std::uint32_t kMore = SendWqe::kSettled | SendWqe::kInScope | SendWqe::kLocal;
   SendQueue& queue = qp_.send_queue();
-  if (queue.empty() || packet.psn() != window_.unacked_psn() || window_.sent_ahead() == 0 ||
-      qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) {
+  const std::uint64_t sequence = queue.head() + ahead;
+  if (sequence >= window_.cursor() || qp_.repeats_selectively() || qp_.pacer() != nullptr ||
+      qp_.adaptive_timeout() != nullptr) {
     return false;
   }
-  const SendWqe& front = queue.front();
+  const SendWqe& request = queue.at(sequence);
   const bool is_read = packet.opcode() == wire::Opcode::rc_rdma_read_response_only;
-  const bool fits = is_read ? front.is_read() && front.length == packet.length
-                            : front.is_atomic() && packet.length == 0;
-  if (!fits || front.psn_count != 1 || front.num_sge != 1 || (front.flags & kMore) != 0) {
+  const bool fits = is_read ? request.is_read() && request.length == packet.length
+                            : request.is_atomic() && packet.length == 0;
+  if (!fits || packet.psn() != request.first_psn || request.psn_count != 1 ||
+      window_.unacked_psn() + ahead != request.first_psn || request.num_sge != 1 ||
+      (request.flags & kMore) != 0) {
     return false;
   }
   const std::uint64_t original = is_read ? 0 : wire::load_be64(packet.headers + wire::Aeth::kSize);
   const std::byte* from = is_read ? packet.payload : reinterpret_cast<const std::byte*>(&original);
-  if (front.length > 0) {
-    const Sge& sge = queue.sges(queue.head()).front();
-    std::byte* to = qp_.engine().memory().simple_access(sge.lkey, qp_.pd(), sge.addr, front.length,
-                                                        kAccessLocalWrite);
+  if (request.length > 0) {
+    const Sge& sge = queue.sges(sequence).front();
+    std::byte* to = qp_.engine().memory().simple_access(sge.lkey, qp_.pd(), sge.addr,
+                                                        request.length, kAccessLocalWrite);
     if (to == nullptr) return false;
-    copy_short(reinterpret_cast<std::uint8_t*>(to), from, front.length);
+    copy_short(reinterpret_cast<std::uint8_t*>(to), from, request.length);
   }
-  if (qp_.obeys_credits()) (void)credits_.take(aeth);
-  note_progress();
-  const bool outstanding = window_.cursor() > queue.head();
-  window_.acknowledge(1);
-  if (outstanding) responses_.on_responses(1);
-  responses_.on_answered(outstanding);
-  restart_ack_timer(now_ns);
-  retire(1);
+  if (qp_.obeys_credits()) (void)credits_.take(aeth_of(packet));
   return true;
+}
+
+void Requester::retire_answered(std::uint32_t count, std::uint64_t now_ns) {
+  note_progress();
+  window_.acknowledge(count);
+  responses_.on_responses(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    responses_.on_answered(true);
+  }
+  restart_ack_timer(now_ns);
+  retire(count);
 }
 
 void Requester::on_unreachable(std::uint64_t now_ns) {

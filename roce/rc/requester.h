@@ -40,6 +40,8 @@ class Requester final : public roce::Requester {
   void on_unreachable(std::uint64_t now_ns) override;
   void on_response(const RxPacket& packet, std::uint64_t now_ns) override;
   [[nodiscard]] bool take_plain(const PlainPacket& packet, std::uint64_t now_ns) override;
+  [[nodiscard]] bool take_plain_response(const PlainPacket& packet, std::uint32_t ahead) override;
+  void retire_answered(std::uint32_t count, std::uint64_t now_ns) override;
 
   void prefetch_requests() const override { qp_.send_queue().prefetch(window_.cursor()); }
 
@@ -63,11 +65,6 @@ class Requester final : public roce::Requester {
   class PlainSender;
   class RequestPacket;
   class Sender;
-
-  [[nodiscard]] bool take_plain_ack(const PlainPacket& packet, const wire::Aeth& aeth,
-                                    std::uint64_t now_ns);
-  [[nodiscard]] bool take_plain_response(const PlainPacket& packet, const wire::Aeth& aeth,
-                                         std::uint64_t now_ns);
 
   // What is acknowledged, and what becomes of the oldest request.
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);

@@ -7,6 +7,7 @@
 #include "roce/rc/duplicate.h"
 #include "roce/rc/execution.h"
 #include "roce/rc/lock_execution.h"
+#include "roce/rc/plain_reply_sender.h"
 #include "roce/rc/reply_sender.h"
 #include "roce/segmentation.h"
 
@@ -159,31 +160,6 @@ void Responder::take_held(wire::Psn turn) {
   }
 }
 
-/// The next request is executed and has a response of its own, `resource`, which takes the place of
-/// the oldest one when there is no other. Requires resources_.has_place().
-void Responder::finish_with(const Resource& resource) {
-  assert(resource.first_psn == expected_psn_ && resource.msn == next_msn());
-  if (resources_.is_full()) drop_oldest_resource();
-  resources_.put(resource);
-  if (owed_.reply() == Reply::ack) {
-    owed_.drop_ack();
-    qp_.engine().counters().ack_deferred.add();
-  }
-  msn_ = resource.msn;
-  expected_psn_ = expected_psn_ + resource.psn_count;
-  qp_.schedule();
-}
-
-Responder::Resource Responder::resource_of(const wire::Reth& reth) const {
-  return {.first_psn = expected_psn_,
-          .psn_count = packets_of(reth.length, bytes(qp_.attributes().path_mtu)),
-          .msn = next_msn(),
-          .length = reth.length,
-          .rkey = reth.rkey,
-          .pd = qp_.remote_pd(),
-          .va = reth.va};
-}
-
 void Responder::perform(const AtomicOperation& operation, std::byte* word) {
   Resource resource{.first_psn = expected_psn_,
                     .psn_count = 1,
@@ -241,13 +217,6 @@ void Responder::ask_for_missing() {
   qp_.schedule();
 }
 
-void Responder::drop_oldest_resource() {
-  const Resource& oldest = resources_.drop_oldest();
-  if (oldest.snapshot.exists()) [[unlikely]] {
-    qp_.engine().locks()->snapshots.release(oldest.snapshot);
-  }
-}
-
 /// A peer that was told "no credits" learns of new ones at once (IBTA vol. 1, 9.7.7.2.4:
 /// unsolicited acknowledge), but not where the last answer was a response: the ACK would be older.
 /// The peer may send one packet without credits, and its ACK brings them.
@@ -264,7 +233,12 @@ bool Responder::has_replies() const {
 
 TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
   owed_.begin_turn();
-  return ReplySender(*this).run(packets, count);
+  TransmitResult result = PlainReplySender(*this).run(packets, count);
+  if (result.count < count) {
+    result.add(ReplySender(*this).run(packets + result.count,
+                                      static_cast<std::uint16_t>(count - result.count)));
+  }
+  return result;
 }
 
 void Responder::on_unreachable() {

@@ -19,6 +19,7 @@
 #include "roce/recovery/held_packets.h"
 #include "roce/responder.h"
 #include "roce/rx_packet.h"
+#include "roce/segmentation.h"
 #include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 #include "roce/wire/psn.h"
@@ -69,6 +70,7 @@ class Responder final : public roce::Responder {
   class LockExecution;
   class Placement;
   class PlainExecution;
+  class PlainReplySender;
   class ReplyPacket;
   class ReplySender;
   using Resource = ResponderResource;
@@ -154,6 +156,38 @@ inline void Responder::finish_packet(const RxPacket& packet) {
     msn_ = next_msn();
   }
   if (packet.headers.bth.ack_request) acknowledge();
+}
+
+inline void Responder::drop_oldest_resource() {
+  const Resource& oldest = resources_.drop_oldest();
+  if (oldest.snapshot.exists()) [[unlikely]] {
+    qp_.engine().locks()->snapshots.release(oldest.snapshot);
+  }
+}
+
+/// The next request is executed and has a response of its own, `resource`, which takes the place of
+/// the oldest one when there is no other. Requires resources_.has_place().
+inline void Responder::finish_with(const Resource& resource) {
+  assert(resource.first_psn == expected_psn_ && resource.msn == next_msn());
+  if (resources_.is_full()) drop_oldest_resource();
+  resources_.put(resource);
+  if (owed_.reply() == Reply::ack) {
+    owed_.drop_ack();
+    qp_.engine().counters().ack_deferred.add();
+  }
+  msn_ = resource.msn;
+  expected_psn_ = expected_psn_ + resource.psn_count;
+  qp_.schedule();
+}
+
+inline Responder::Resource Responder::resource_of(const wire::Reth& reth) const {
+  return {.first_psn = expected_psn_,
+          .psn_count = packets_of(reth.length, bytes(qp_.attributes().path_mtu)),
+          .msn = next_msn(),
+          .length = reth.length,
+          .rkey = reth.rkey,
+          .pd = qp_.remote_pd(),
+          .va = reth.va};
 }
 
 }  // namespace rockhopper::roce::rc

@@ -17,21 +17,6 @@ void ResponderResources::set_limit(std::uint8_t limit) {
   assert(is_consistent());
 }
 
-const ResponderResource& ResponderResources::drop_oldest() {
-  assert(!empty());
-  const Resource& oldest = at(head_++);
-  pending_ = std::max(pending_, head_);
-  skip_answered();
-  return oldest;
-}
-
-void ResponderResources::put(const Resource& resource) {
-  assert(!is_full() && resource.psn_count > 0);
-  Resource& place = at(tail_++);
-  place = resource;
-  place.end = place.psn_count;
-}
-
 const ResponderResource& ResponderResources::on_sent() {
   Resource& owing = this->owing();
   // One packet answers a lock request, whatever PSNs its scope takes.

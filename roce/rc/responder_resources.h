@@ -79,6 +79,10 @@ class ResponderResources {
   [[nodiscard]] bool is_full() const { return tail_ - head_ == limit_; }
   /// One of them owes something.
   [[nodiscard]] bool owes() const { return pending_ != tail_; }
+  /// Counts those from the oldest that owes something on.
+  [[nodiscard]] std::uint32_t owing_count() const {
+    return static_cast<std::uint32_t>(tail_ - pending_);
+  }
   [[nodiscard]] std::uint8_t limit() const { return limit_; }
   /// There is a place for another one, if need be that of the oldest. A requester that keeps to the
   /// agreed number has received the whole answer to the oldest before it sends another request.
@@ -109,12 +113,32 @@ class ResponderResources {
   void set_limit(std::uint8_t limit);
   /// The oldest goes, and what it owes. Requires that there is one. Its place stays as it is until
   /// put().
-  const Resource& drop_oldest();
+  const Resource& drop_oldest() {
+    assert(!empty());
+    const Resource& oldest = at(head_++);
+    if (pending_ < head_) [[unlikely]] {
+      pending_ = head_;
+      skip_answered();
+    }
+    return oldest;
+  }
   /// It owes its whole answer. Requires !is_full(); has_place() says whether the oldest may go for
   /// it.
-  void put(const Resource& resource);
+  void put(const Resource& resource) {
+    assert(!is_full() && resource.psn_count > 0);
+    Resource& place = at(tail_++);
+    place = resource;
+    place.end = place.psn_count;
+  }
   /// The next packet of the oldest that owes something, which is returned, has been sent.
   const Resource& on_sent();
+  /// The only packet of the oldest that owes something has been sent.
+  void on_sent_whole() {
+    Resource& owing = this->owing();
+    assert(owing.psn_count == 1 && owing.next == 0);
+    owing.next = owing.sent = 1;
+    skip_answered();
+  }
   /// The oldest that owes something need not answer.
   void skip();
   /// `resource`, one of these, owes `count` packets from `index` on again, and before what later
@@ -135,8 +159,10 @@ class ResponderResources {
   }
   void skip_answered() {
     for (; pending_ != tail_; ++pending_) {
-      at(pending_).go_on();
-      if (at(pending_).owes()) return;
+      Resource& resource = at(pending_);
+      if (resource.owes()) return;
+      resource.go_on();
+      if (resource.owes()) return;
     }
   }
 

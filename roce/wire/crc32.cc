@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "roce/wire/crc32_factors.h"
 
@@ -175,17 +176,20 @@ std::span<const Crc32Kernel> crc32_kernels() {
 }
 
 Crc32Choice choose_crc32_kernel(std::string_view name) {
-  const Crc32Kernel* last = nullptr;
+  const Crc32Kernel* chosen = nullptr;
+  bool known = name.empty();
   for (const Crc32Kernel& kernel : crc32_kernels()) {
-    if (kernel.name == name && !kernel.usable) {
-      return {nullptr, std::string(kCrc32Variable) + ": this processor has no " +
-                           std::string(name) + ", but " + names_of_usable()};
-    }
-    if (kernel.usable && (name.empty() || kernel.name == name)) last = &kernel;
+    if (!name.empty() && kernel.name != name) continue;
+    known = true;
+    if (kernel.usable) chosen = &kernel;
   }
-  if (last != nullptr) return {last, {}};
-  return {nullptr, std::string(kCrc32Variable) + " is one of " + names_of_usable() + ", not \"" +
-                       std::string(name) + "\""};
+  std::string error;
+  if (chosen == nullptr) {
+    error = kCrc32Variable;
+    error += known ? ": this processor cannot do " : " names no kernel by ";
+    error.append(name).append("; there are ").append(names_of_usable());
+  }
+  return {chosen, std::move(error)};
 }
 
 const Crc32Kernel& crc32_kernel() { return *of_process().kernel; }

@@ -187,13 +187,18 @@ TEST_P(Crc32, IsThatOfTheCopyWhileTheSourceChanges) {
   constexpr std::size_t kSize = 4096;
   std::array<std::atomic<std::uint64_t>, kSize / 8> from{};
   std::atomic<bool> done = false;
+  std::atomic<bool> writing = false;
   std::thread writer([&] {
     for (std::uint64_t value = 1; !done.load(std::memory_order_relaxed); ++value) {
       for (auto& word : from) {
         word.store(value * 0x9e3779b97f4a7c15, std::memory_order_relaxed);
       }
+      writing.store(true, std::memory_order_relaxed);
     }
   });
+  while (!writing.load(std::memory_order_relaxed)) {
+    std::this_thread::yield();
+  }
   Bytes to(kSize);
   bool agreed = true;
   for (int i = 0; i < 3000 && agreed; ++i) {
@@ -224,8 +229,9 @@ TEST(Crc32Choice, ANameThatIsNoneIsRefused) {
   for (const char* name : {"pclmul-", "PORTABLE", "slow", " "}) {
     const Crc32Choice choice = choose_crc32_kernel(name);
     EXPECT_EQ(choice.kernel, nullptr);
-    EXPECT_NE(choice.error.find(std::string("not \"") + name + '"'), std::string::npos);
-    EXPECT_NE(choice.error.find("ROCKHOPPER_CRC is one of portable"), std::string::npos);
+    EXPECT_EQ(choice.error.find("ROCKHOPPER_CRC names no kernel"), 0u) << choice.error;
+    EXPECT_NE(choice.error.find(std::string(name) + "; there are portable"), std::string::npos)
+        << choice.error;
   }
 }
 

@@ -14,11 +14,22 @@ namespace rockhopper::wire {
 
 inline constexpr std::uint32_t kCrc32Polynomial = 0xedb88320;  ///< P without x^32, reflected
 
+/// The product of two remainders, modulo P.
+constexpr std::uint32_t crc32_product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (; a != 0; a <<= 1) {
+    product ^= (a >> 31) != 0 ? b : 0;
+    b = (b >> 1) ^ ((b & 1) != 0 ? kCrc32Polynomial : 0);
+  }
+  return product;
+}
+
 /// x^n modulo P.
 constexpr std::uint32_t crc32_power_of_x(unsigned n) {
   std::uint32_t power = 0x80000000;
-  for (unsigned i = 0; i < n; ++i) {
-    power = (power >> 1) ^ ((power & 1) != 0 ? kCrc32Polynomial : 0);
+  for (std::uint32_t square = 0x40000000; n != 0; n /= 2) {
+    if (n % 2 != 0) power = crc32_product(power, square);
+    square = crc32_product(square, square);
   }
   return power;
 }

@@ -88,9 +88,7 @@ rte_mbuf* PacketBuilder::finish() {
   last_->data_len = static_cast<std::uint16_t>(last_->data_len + trailer_length);
   packet_->pkt_len += trailer_length;
 
-  if (in_one_pass_) {
-    icrc_.add({trailer, pad_});
-  }
+  if (in_one_pass_) icrc_.add({trailer, pad_});
   const std::uint32_t icrc = in_one_pass_ ? icrc_.value() : icrc_of_all();
   wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(trailer + pad_, 4));
   rte_mbuf* packet = packet_;

@@ -97,28 +97,28 @@ std::uint32_t portable_copy(std::uint32_t crc, std::uint8_t* to, const std::uint
 #define ROCKHOPPER_FOLDING_LANE 128
 #define ROCKHOPPER_FOLDING_LANES 8
 #define ROCKHOPPER_FOLDING_SPARSE 128
-#include "roce/wire/crc32_folding.h"
+#include "roce/wire/crc32_folding.inc"
 
 #define ROCKHOPPER_FOLDING pclmul_avx2
 #define ROCKHOPPER_FOLDING_TARGET "pclmul,avx2" ROCKHOPPER_TUNE
 #define ROCKHOPPER_FOLDING_LANE 128
 #define ROCKHOPPER_FOLDING_LANES 8
 #define ROCKHOPPER_FOLDING_SPARSE 256
-#include "roce/wire/crc32_folding.h"
+#include "roce/wire/crc32_folding.inc"
 
 #define ROCKHOPPER_FOLDING vpclmul_avx2
 #define ROCKHOPPER_FOLDING_TARGET "pclmul,avx2,vpclmulqdq" ROCKHOPPER_TUNE
 #define ROCKHOPPER_FOLDING_LANE 256
 #define ROCKHOPPER_FOLDING_LANES 4
 #define ROCKHOPPER_FOLDING_SPARSE 0
-#include "roce/wire/crc32_folding.h"
+#include "roce/wire/crc32_folding.inc"
 
 #define ROCKHOPPER_FOLDING vpclmul_avx512
 #define ROCKHOPPER_FOLDING_TARGET "pclmul,avx2,avx512f,vpclmulqdq"
 #define ROCKHOPPER_FOLDING_LANE 512
 #define ROCKHOPPER_FOLDING_LANES 4
 #define ROCKHOPPER_FOLDING_SPARSE 0
-#include "roce/wire/crc32_folding.h"
+#include "roce/wire/crc32_folding.inc"
 
 #undef ROCKHOPPER_TUNE
 #endif
@@ -134,12 +134,8 @@ bool has_pclmul() {
   return __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("sse4.1") != 0;
 }
 bool has_pclmul_avx2() { return has_pclmul() && __builtin_cpu_supports("avx2") != 0; }
-bool has_vpclmul_avx2() {
-  return has_pclmul_avx2() && __builtin_cpu_supports("vpclmulqdq") != 0;
-}
-bool has_vpclmul_avx512() {
-  return has_vpclmul_avx2() && __builtin_cpu_supports("avx512f") != 0;
-}
+bool has_vpclmul_avx2() { return has_pclmul_avx2() && __builtin_cpu_supports("vpclmulqdq") != 0; }
+bool has_vpclmul_avx512() { return has_vpclmul_avx2() && __builtin_cpu_supports("avx512f") != 0; }
 #endif
 
 std::string names_of_usable() {
@@ -170,14 +166,14 @@ const OfProcess& of_process() {
 }  // namespace
 
 std::span<const Crc32Kernel> crc32_kernels() {
-  static const std::array kernels{
-      Crc32Kernel{"portable", true, portable_add, portable_copy},
+  static const std::array kernels {
+    Crc32Kernel{"portable", true, portable_add, portable_copy},
 #if defined(__x86_64__)
-      Crc32Kernel{"pclmul", has_pclmul(), pclmul::add, pclmul::copy},
-      Crc32Kernel{"pclmul-avx2", has_pclmul_avx2(), pclmul_avx2::add, pclmul_avx2::copy},
-      Crc32Kernel{"vpclmul-avx2", has_vpclmul_avx2(), vpclmul_avx2::add, vpclmul_avx2::copy},
-      Crc32Kernel{"vpclmul-avx512", has_vpclmul_avx512(), vpclmul_avx512::add,
-                  vpclmul_avx512::copy},
+        Crc32Kernel{"pclmul", has_pclmul(), pclmul::add, pclmul::copy},
+        Crc32Kernel{"pclmul-avx2", has_pclmul_avx2(), pclmul_avx2::add, pclmul_avx2::copy},
+        Crc32Kernel{"vpclmul-avx2", has_vpclmul_avx2(), vpclmul_avx2::add, vpclmul_avx2::copy},
+        Crc32Kernel{"vpclmul-avx512", has_vpclmul_avx512(), vpclmul_avx512::add,
+                    vpclmul_avx512::copy},
 #endif
   };
   return kernels;

@@ -57,7 +57,9 @@ class Fenced {
 class Crc32 : public testing::TestWithParam<Crc32Kernel> {
  protected:
   void SetUp() override {
-    if (!GetParam().usable) GTEST_SKIP() << "this processor has no " << GetParam().name;
+    if (!GetParam().usable) {
+      GTEST_SKIP() << "this processor has no " << GetParam().name;
+    }
   }
   std::mt19937_64 random{test::seed()};
 };
@@ -172,8 +174,7 @@ TEST_P(Crc32, TouchesNothingElse) {
   constexpr std::size_t kMost = 12'000;
   const Fenced from(3);
   const Fenced to(3);
-  std::generate(from.begin(), from.end(),
-                [this] { return static_cast<std::uint8_t>(random()); });
+  std::generate(from.begin(), from.end(), [this] { return static_cast<std::uint8_t>(random()); });
   for (std::size_t length = 0; length < kMost; length += length < 700 ? 1 : 1 + random() % 60) {
     const std::uint32_t first = GetParam().add(7, from.begin(), length);
     ASSERT_EQ(GetParam().copy(7, to.end() - length, from.begin(), length), first) << length;
@@ -203,8 +204,8 @@ TEST_P(Crc32, IsThatOfTheCopyWhileTheSourceChanges) {
   bool agreed = true;
   for (int i = 0; i < 3000 && agreed; ++i) {
     const std::size_t length = kSize - random() % 20 - (i % 2 == 0 ? 3000 : 0);
-    const std::uint32_t crc = GetParam().copy(
-        0, to.data(), reinterpret_cast<const std::uint8_t*>(from.data()), length);
+    const std::uint32_t crc =
+        GetParam().copy(0, to.data(), reinterpret_cast<const std::uint8_t*>(from.data()), length);
     agreed = GetParam().add(0, to.data(), length) == crc;
   }
   done.store(true);

@@ -5,12 +5,20 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <isa-l/crc.h>
 
+#include "roce/wire/crc32.h"
 #include "roce/wire/icrc.h"
 #include "roce/wire/packet.h"
+#include "roce/wire/wide_vectors.h"
+
+// ISA-L exports it without a declaration: its kernel for 128-bit vectors.
+extern "C" std::uint32_t crc32_gzip_refl_by8(std::uint32_t crc, const unsigned char* bytes,
+                                             std::uint64_t length);
 
 namespace rockhopper::wire {
 namespace {
@@ -77,10 +85,48 @@ void copy(benchmark::State& state) {
 }
 BENCHMARK(copy)->ArgName("bytes")->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->Arg(4096);
 
+constexpr std::size_t kPayload = 4096;
+
+/// One payload, with each kernel of the CRC and with ISA-L's.
+void crc(benchmark::State& state, auto compute) {
+  const std::vector<std::uint8_t> from(kPayload + 26, 1);
+  std::uint32_t value = 0;
+  for (auto _ : state) {
+    value = compute(value, &from[26], kPayload);
+    benchmark::DoNotOptimize(value);
+    leave_wide_vectors();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kPayload));
+}
+
+/// The same, copied in one pass.
+void copy_crc(benchmark::State& state, const Crc32Kernel& kernel) {
+  std::vector<std::uint8_t> to(kPayload + 58);
+  crc(state, [&](std::uint32_t value, const std::uint8_t* bytes, std::size_t length) {
+    return kernel.copy(value, &to[58], bytes, length);
+  });
+}
+
+const bool kKernelsRegistered = [] {
+  benchmark::RegisterBenchmark("crc/isa-l", [](auto& state) { crc(state, crc32_gzip_refl); });
+  if (crc32_kernels().size() > 1 && crc32_kernels()[1].usable) {
+    benchmark::RegisterBenchmark("crc/isa-l-by8",
+                                 [](auto& state) { crc(state, crc32_gzip_refl_by8); });
+  }
+  for (const Crc32Kernel& kernel : crc32_kernels()) {
+    if (!kernel.usable) continue;
+    const std::string name(kernel.name);
+    benchmark::RegisterBenchmark(("crc/" + name).c_str(),
+                                 [&kernel](auto& state) { crc(state, kernel.add); });
+    benchmark::RegisterBenchmark(("copy_crc/" + name).c_str(),
+                                 [&kernel](auto& state) { copy_crc(state, kernel); });
+  }
+  return true;
+}();
+
 /// The payloads of a message's packets, copied one after the other to where packets are built. A
 /// message of some size does not come from the first cache.
 void copy_of_message(benchmark::State& state) {
-  constexpr std::size_t kPayload = 4096;
   const std::vector<std::uint8_t> message(static_cast<std::size_t>(state.range(0)), 1);
   std::vector<std::uint8_t> packet(kPayload);
   std::size_t offset = 0;

@@ -7,12 +7,14 @@
 #include <bit>
 #include <cassert>
 #include <iterator>
+#include <string>
 
 #include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/extension.h"
 #include "roce/extension_context.h"
 #include "roce/packet_builder.h"
+#include "roce/wire/crc32.h"
 #include "stack/roce_locator.h"
 #include "stack/steering.h"
 
@@ -37,6 +39,9 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
   if (config.host == nullptr || config.packet_pool == nullptr || config.random == nullptr) {
     return fail(ErrorCode::invalid_argument,
                 "an engine needs a host, a packet pool and a generator");
+  }
+  if (const std::string& error = wire::crc32_error(); !error.empty()) {
+    return fail(ErrorCode::invalid_argument, "{}", error);
   }
   if (!std::has_single_bit(config.shards) || config.shards > stack::kShardsMax ||
       config.shard >= config.shards) {

@@ -11,6 +11,8 @@ namespace {
 
 // Room that every segment keeps, so that padding and ICRC never need one of their own.
 constexpr std::uint32_t kTrailerMax = 3 + wire::Icrc::kSize;
+// A packet with less is read once more, in one computation with its headers.
+constexpr std::uint32_t kOnePassMin = wire::kShortIcrcMax;
 
 }  // namespace
 
@@ -21,7 +23,8 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
       last_(packet_),
       l3_offset_(flow.l3_offset),
       l3_length_(static_cast<std::uint8_t>(flow.header_length - flow.l3_offset + wire::Bth::kSize)),
-      pad_(wire::pad_count(payload_length)) {
+      pad_(wire::pad_count(payload_length)),
+      in_one_pass_(payload_length >= kOnePassMin) {
   if (packet_ == nullptr) return;
   headers.bth.pad_count = pad_;
   const wire::OpcodeInfo& opcode = wire::info(headers);
@@ -32,6 +35,10 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
   assert(length == header_bytes);
   packet_->data_len = static_cast<std::uint16_t>(packet_->data_len + length);
   packet_->pkt_len += static_cast<std::uint32_t>(length);
+  if (in_one_pass_) {
+    const std::size_t l3 = l3_length_ - wire::Bth::kSize;
+    icrc_.add_packet({transport - l3, l3 + length}, l3_length_);
+  }
 }
 
 PacketBuilder::~PacketBuilder() { rte_pktmbuf_free(packet_); }
@@ -52,13 +59,25 @@ bool PacketBuilder::append(const std::byte* data, std::uint32_t length) {
       continue;
     }
     const std::uint32_t piece = std::min(room, length);
-    std::memcpy(rte_pktmbuf_mtod_offset(last_, std::byte*, last_->data_len), data, piece);
+    auto* to = rte_pktmbuf_mtod_offset(last_, std::uint8_t*, last_->data_len);
+    if (in_one_pass_) {
+      icrc_.add_copied({reinterpret_cast<const std::uint8_t*>(data), piece}, to);
+    } else {
+      std::memcpy(to, data, piece);
+    }
     last_->data_len = static_cast<std::uint16_t>(last_->data_len + piece);
     packet_->pkt_len += piece;
     data += piece;
     length -= piece;
   }
   return true;
+}
+
+std::uint32_t PacketBuilder::icrc_of_all() const {
+  const std::span<const std::uint8_t> head{
+      rte_pktmbuf_mtod_offset(packet_, const std::uint8_t*, l3_offset_), l3_length_};
+  return packet_icrc(packet_, head, l3_offset_,
+                     packet_->pkt_len - static_cast<std::uint32_t>(wire::Icrc::kSize));
 }
 
 rte_mbuf* PacketBuilder::finish() {
@@ -69,10 +88,8 @@ rte_mbuf* PacketBuilder::finish() {
   last_->data_len = static_cast<std::uint16_t>(last_->data_len + trailer_length);
   packet_->pkt_len += trailer_length;
 
-  const std::span<const std::uint8_t> head{
-      rte_pktmbuf_mtod_offset(packet_, const std::uint8_t*, l3_offset_), l3_length_};
-  const std::uint32_t icrc = packet_icrc(
-      packet_, head, l3_offset_, packet_->pkt_len - static_cast<std::uint32_t>(wire::Icrc::kSize));
+  if (in_one_pass_) icrc_.add({trailer, pad_});
+  const std::uint32_t icrc = in_one_pass_ ? icrc_.value() : icrc_of_all();
   wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(trailer + pad_, 4));
   rte_mbuf* packet = packet_;
   packet_ = nullptr;

@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "roce/wire/icrc.h"
 #include "roce/wire/packet.h"
 #include "stack/host.h"
 
@@ -33,12 +34,16 @@ class PacketBuilder {
   [[nodiscard]] rte_mbuf* finish();
 
  private:
+  [[nodiscard]] std::uint32_t icrc_of_all() const;
+
   rte_mempool* pool_;
   rte_mbuf* packet_;
   rte_mbuf* last_;
   std::uint8_t l3_offset_;
   std::uint8_t l3_length_;  ///< from the IP header through the BTH
   std::uint8_t pad_;
+  bool in_one_pass_;  ///< the ICRC is computed as the payload is copied
+  wire::Icrc icrc_;   ///< then: of all that is there
 };
 
 /// Returns a packet of a BTH and an AETH and nothing else, as PacketBuilder would make it: most

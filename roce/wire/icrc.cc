@@ -6,11 +6,9 @@
 #include <cassert>
 #include <cstring>
 
-#include <isa-l/crc.h>
-
 #include "roce/wire/bth.h"
+#include "roce/wire/crc32.h"
 #include "roce/wire/short_icrc.h"
-#include "roce/wire/wide_vectors.h"
 
 namespace rockhopper::wire {
 namespace {
@@ -111,9 +109,11 @@ std::uint32_t icrc_begin(std::span<const std::uint8_t> ip_udp) {
 }
 
 void Icrc::add(std::span<const std::uint8_t> bytes) {
-  if (bytes.empty()) return;
-  crc_ = crc32_gzip_refl(crc_, bytes.data(), bytes.size());
-  if (bytes.size() > kCopiedMax) leave_wide_vectors();
+  crc_ = crc32_kernel().add(crc_, bytes.data(), bytes.size());
+}
+
+void Icrc::add_copied(std::span<const std::uint8_t> from, std::uint8_t* to) {
+  crc_ = crc32_kernel().copy(crc_, to, from.data(), from.size());
 }
 
 void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length) {
@@ -141,7 +141,7 @@ void Icrc::add_copy(std::span<const std::uint8_t> head, std::size_t l3_length,
     std::memcpy(copy.data(), head.data(), head.size());
     (void)mask_variant_fields(std::span(copy).first(l3_length));
   }
-  crc_ = crc32_gzip_refl(crc_, copy.data(), head.size());  // too short for wide vectors
+  crc_ = crc32_kernel().add(crc_, copy.data(), head.size());
 }
 
 }  // namespace rockhopper::wire

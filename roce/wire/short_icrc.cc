@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 //
-// The CRC is the remainder of the packet, a polynomial over GF(2), by a polynomial P of degree 32.
 // Each block of 16 bytes is multiplied with what stands for its distance from the end, modulo P, by
-// itself: none waits for another one. The sum of all is reduced at the end. Bits are reflected, so
-// that the lowest bit of the first byte is the highest power of x, and a product of 64 by 64 bits
-// comes out one power of x too low, which the factors make up for.
+// itself: none waits for another one. The sum of all is reduced at the end.
 #include "roce/wire/short_icrc.h"
 
 #include <array>
 #include <cassert>
 #include <utility>
+
+#include "roce/wire/crc32.h"
+#include "roce/wire/crc32_factors.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -22,64 +22,19 @@ namespace rockhopper::wire {
 namespace {
 
 constexpr std::size_t kBlock = 16;
-constexpr std::uint32_t kPolynomial = 0xedb88320;  ///< P without x^32, reflected
-
-/// x^n modulo P, as a factor of 64 bits.
-constexpr std::uint64_t power_of_x(unsigned n) {
-  std::uint32_t power = 0x80000000;
-  for (unsigned i = 0; i < n; ++i) {
-    power = (power >> 1) ^ ((power & 1) != 0 ? kPolynomial : 0);
-  }
-  return std::uint64_t{power} << 32;
-}
-
-/// x^64 divided by P, without the remainder: 33 bits.
-constexpr std::uint64_t reciprocal() {
-  constexpr std::uint64_t kAsWritten = 0x104c11db7;  // P, not reflected
-  std::uint64_t quotient = 0;
-  std::uint64_t rest = 0;
-  for (unsigned bit = 0; bit <= 64; ++bit) {
-    rest = rest << 1 | (bit == 0 ? 1 : 0);
-    if ((rest >> 32) == 0) continue;
-    rest ^= kAsWritten;
-    quotient |= std::uint64_t{1} << (bit - 32);
-  }
-  return quotient;
-}
-
-/// What the two halves of a block are multiplied with.
-struct alignas(kBlock) Factors {
-  std::uint64_t earlier;
-  std::uint64_t later;
-};
 
 /// By the number of blocks behind it; with the 32 bits of the CRC behind the last one.
 constexpr auto kFactors = [] {
-  std::array<Factors, kShortIcrcMax / kBlock + 1> factors{};
+  std::array<Crc32Factors, kShortIcrcMax / kBlock + 1> factors{};
   for (unsigned i = 0; i < factors.size(); ++i) {
-    factors[i] = {power_of_x(128 * i + 95), power_of_x(128 * i + 31)};
+    factors[i] = crc32_factors(128 * i + 32);
   }
   return factors;
 }();
-constexpr Factors kTo64Bits{power_of_x(63), 0};
-constexpr Factors kTo32Bits{reciprocal(), std::uint64_t{kPolynomial} << 1 | 1};
 
 constexpr std::size_t kUdpBytes = 8;
 constexpr std::size_t kBthBytes = 12;
 constexpr std::size_t kIcrcBytes = 4;
-
-/// The 256 remainders of a byte.
-constexpr auto kOfByte = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t value = 0; value < table.size(); ++value) {
-    std::uint32_t rest = value;
-    for (int bit = 0; bit < 8; ++bit) {
-      rest = (rest >> 1) ^ ((rest & 1) != 0 ? kPolynomial : 0);
-    }
-    table[value] = rest;
-  }
-  return table;
-}();
 
 /// What a packet's lengths, and the ones in its BTH, add to the CRC of the packet without them.
 constexpr std::uint32_t known_by_length(bool is_ipv6, std::size_t transport) {
@@ -96,7 +51,7 @@ constexpr std::uint32_t known_by_length(bool is_ipv6, std::size_t transport) {
   bytes[ip_header + kUdpBytes + 4] = 0xff;
   std::uint32_t crc = 0;
   for (std::size_t i = 0; i < ip_header + kUdpBytes + transport; ++i) {
-    crc = crc >> 8 ^ kOfByte[(crc ^ bytes[i]) & 0xff];
+    crc = crc >> 8 ^ kCrc32OfByte[(crc ^ bytes[i]) & 0xff];
   }
   return crc;
 }
@@ -111,15 +66,6 @@ constexpr auto kKnownByLength = [] {
   return known;
 }();
 
-/// Shuffles that leave the first n bytes of a block, at its end; from kShift[n] on.
-constexpr auto kShift = [] {
-  std::array<std::uint8_t, 2 * kBlock> shift{};
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    shift[i] = 0x80;
-    shift[kBlock + i] = static_cast<std::uint8_t>(i);
-  }
-  return shift;
-}();
 /// The CRC behind the eight bytes of ones that the ICRC begins with.
 constexpr std::uint32_t kBehindOnes = 0xdebb20e3;
 
@@ -130,7 +76,7 @@ ROCKHOPPER_PRODUCTS __m128i load(const void* bytes) {
   return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
 }
 
-ROCKHOPPER_PRODUCTS __m128i moved(__m128i block, const Factors& factors) {
+ROCKHOPPER_PRODUCTS __m128i moved(__m128i block, const Crc32Factors& factors) {
   const __m128i by = load(&factors);
   return _mm_xor_si128(_mm_clmulepi64_si128(block, by, 0x00),
                        _mm_clmulepi64_si128(block, by, 0x11));
@@ -144,7 +90,7 @@ ROCKHOPPER_PRODUCTS __m128i sum_of(std::size_t size, std::uint32_t begin, Block 
   const std::size_t first = (size - 1) % kBlock + 1;
   const std::size_t behind = (size - first) / kBlock;
   __m128i head = _mm_xor_si128(block(0), _mm_cvtsi32_si128(static_cast<int>(begin)));
-  if (first < kBlock) head = _mm_shuffle_epi8(head, load(&kShift[first]));
+  if (first < kBlock) head = _mm_shuffle_epi8(head, load(&kCrc32Shift[first]));
   __m128i sum = moved(head, kFactors[behind]);
   for (std::size_t from_end = behind; from_end > 0; --from_end) {
     sum = _mm_xor_si128(sum, moved(block(size - from_end * kBlock), kFactors[from_end - 1]));
@@ -155,8 +101,8 @@ ROCKHOPPER_PRODUCTS __m128i sum_of(std::size_t size, std::uint32_t begin, Block 
 /// What is left of 96 bits, as products with a factor have.
 ROCKHOPPER_PRODUCTS std::uint32_t remainder_of(__m128i sum) {
   const __m128i low_word = _mm_set_epi32(0, 0, 0, -1);
-  const __m128i to_32 = load(&kTo32Bits);
-  __m128i rest = _mm_xor_si128(_mm_clmulepi64_si128(sum, load(&kTo64Bits), 0x00), sum);
+  const __m128i to_32 = load(&kCrc32To32Bits);
+  __m128i rest = _mm_xor_si128(_mm_clmulepi64_si128(sum, load(&kCrc32To64Bits), 0x00), sum);
   rest = _mm_srli_si128(rest, 8);
   // Barrett's reduction: the quotient by P is known from the upper half alone.
   __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(rest, low_word), to_32, 0x00);
@@ -212,8 +158,9 @@ constexpr auto by_size(Of of) {
 
 }  // namespace
 
-const bool kHasShortIcrc = __builtin_cpu_supports("pclmul") != 0 &&  //
-                           __builtin_cpu_supports("sse4.1") != 0;
+const bool kHasShortIcrc = __builtin_cpu_supports("pclmul") != 0 &&
+                           __builtin_cpu_supports("sse4.1") != 0 &&
+                           &crc32_kernel() != &crc32_kernels().front();
 
 constexpr std::array<ShortIcrc*, kShortIcrcSizes> kShortIcrc =
     by_size<ShortIcrc*>([]<std::size_t kQuarters> { return &icrc_of_size<kQuarters>; });

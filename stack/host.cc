@@ -381,7 +381,7 @@ HostDrop Host::receive_udp(HostFrame& frame, std::uint64_t now_ns) {
     if (sum != 0xffff) return HostDrop::udp_bad_checksum;
   }
   context_.counters.add(HostEvent::rx_udp_datagrams);
-  const UdpDatagram datagram{
+  UdpDatagram datagram{
       frame.packet,
       ip.source,
       ip.destination,
@@ -393,7 +393,7 @@ HostDrop Host::receive_udp(HostFrame& frame, std::uint64_t now_ns) {
       ip.traffic_class,
       ip.hop_limit,
   };
-  if (udp.dgram_cksum == 0) context_.known_headers.remember(datagram, client);
+  if (udp.dgram_cksum == 0) datagram.known = context_.known_headers.remember(datagram, client);
   frame.packet = nullptr;
   client->on_udp(datagram, now_ns);
   return HostDrop::none;

@@ -15,7 +15,7 @@ namespace rockhopper::stack {
 static_assert(kUdpHeaderBytes == sizeof(rte_udp_hdr) && offsetof(rte_udp_hdr, src_port) == 0 &&
               offsetof(rte_udp_hdr, dgram_len) == 4);
 
-void KnownHeaders::remember(const UdpDatagram& datagram, UdpClient* client) {
+std::uint64_t KnownHeaders::remember(const UdpDatagram& datagram, UdpClient* client) {
   constexpr Layout kIpv4{.length_at = offsetof(rte_ipv4_hdr, total_length),
                          .length_more = 0,
                          .class_shift = 0,
@@ -26,7 +26,7 @@ void KnownHeaders::remember(const UdpDatagram& datagram, UdpClient* client) {
                          .hop_limit_at = offsetof(rte_ipv6_hdr, hop_limits)};
   const rte_mbuf* packet = datagram.packet;
   const std::size_t length = datagram.payload_offset;
-  if (packet->data_len < length || (packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) return;
+  if (packet->data_len < length || (packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) return 0;
   assert(length >= kLengthMin && length <= kLengthMax);
   const auto* frame = rte_pktmbuf_mtod(packet, const std::uint8_t*);
   std::array<std::uint8_t, kLengthMax> mask;
@@ -71,6 +71,7 @@ void KnownHeaders::remember(const UdpDatagram& datagram, UdpClient* client) {
   for (std::size_t i = 1, at = 0; at + kBlockBytes < length; ++i, at += kBlockBytes) {
     note(entry.blocks[i], at);
   }
+  return entry.datagram.known;
 }
 
 }  // namespace rockhopper::stack

@@ -30,8 +30,9 @@ class KnownHeaders {
   /// Returns nothing for a packet that is to be checked in full. Does not take the packet.
   [[nodiscard]] Match match(rte_mbuf* packet);
 
-  /// The datagram has passed, its UDP checksum being 0, and is `client`'s.
-  void remember(const UdpDatagram& datagram, UdpClient* client);
+  /// The datagram has passed, its UDP checksum being 0, and is `client`'s. Returns
+  /// UdpDatagram::known of it and of all that match.
+  std::uint64_t remember(const UdpDatagram& datagram, UdpClient* client);
 
   /// For a change of what the host checks against.
   void forget() { entries_ = {}; }

@@ -112,6 +112,35 @@ TEST(Admission, Clause10_9_LimitedMembersOfTheDefaultPartition) {
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
 }
 
+/// What one packet of a burst has shown of its queue pair holds for the next only where the same
+/// headers name the same queue pair.
+TEST(Admission, TheNextPacketOfABurstNeedsTheSameChecks) {
+  for (const Damage& damage :
+       {Damage{.icrc = true}, Damage{.source_address = true}, Damage{.as_ipv6 = true},
+        Damage{.version = 1}, Damage{.pkey = std::uint16_t{0x8001}}}) {
+    Rig rig;
+    Packet second = good_write(rig);
+    second.headers.bth.destination = rig.qp().number();
+    second.headers.bth.psn = wire::Psn{kPsn + 1};
+    Packet first = good_write(rig);
+    first.headers.bth.destination = rig.qp().number();
+    std::array<rte_mbuf*, 2> burst{rig.build(first), rig.build(second, damage)};
+    rig.host().receive(burst.data(), burst.size(), rig.now_ns());
+    EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
+    EXPECT_EQ(rig.qp().query().rq_psn.value, kPsn + 1);
+  }
+  Rig rig;
+  Packet first = good_write(rig);
+  first.headers.bth.destination = rig.qp().number();
+  Packet other = first;
+  other.headers.bth.psn = wire::Psn{kPsn + 1};
+  other.headers.bth.destination.value ^= 0x010000;
+  std::array<rte_mbuf*, 2> burst{rig.build(first), rig.build(other)};
+  rig.host().receive(burst.data(), burst.size(), rig.now_ns());
+  EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
+  EXPECT_EQ(rig.drops(DropReason::unknown_qp), 1u);
+}
+
 TEST(Admission, ResponsesNeedTheSameChecks) {
   for (const Damage& damage : {Damage{.icrc = true}, Damage{.source_address = true},
                                Damage{.pkey = std::uint16_t{0x8001}}}) {

@@ -15,7 +15,8 @@ from .watch import watch, watch_resources
 
 HELP = """\
 Shows the counters of running Rockhopper programs, read from their DPDK
-telemetry, or what programs under rh-run have of the device.
+telemetry, or what programs under rh-run have of the device: once, again and
+again, in the terminal, as a live page, and as metrics for Prometheus.
 
 USAGE
   rh-stats [options] [pattern]
@@ -44,7 +45,14 @@ Options
   --describe
       say what the counters count, in place of their values
   --watch SECONDS
-      repeat every so many seconds, with rates ([0.05 - 86400])
+      repeat every so many seconds, with rates ([0.05 - 86400]); with --top and
+      --web: how often programs are asked. Default there: 1
+  --top
+      a view of all programs that is kept up to date: the busiest first, with
+      what they drop and why; ends with q
+  --web [ADDR:PORT]
+      serve a live page of all programs at / and metrics at /metrics, read
+      only, until it is ended. Default: 127.0.0.1:9478
   --count N
       end after so many repetitions. Default: no end
   --all
@@ -59,6 +67,8 @@ EXAMPLES
   rh-stats --resources qp           queue pairs of programs under rh-run
   rh-stats --pid 4711 --group port0 --watch 1
   rh-stats --json --watch 1 --count 10 > rates.jsonl
+  rh-stats --top --watch 2          all programs, every two seconds
+  rh-stats --web                    http://127.0.0.1:9478/ and /metrics
 
 EXIT STATUS
   0  all that was asked for is done and verified
@@ -90,6 +100,14 @@ def number(kind, least, most=float('inf')):
     return parse
 
 
+def place(text):
+    from .web import read_place
+    try:
+        return read_place(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'{text} is not ADDR:PORT, ADDR or PORT; IPv6 is [ADDR]:PORT') from error
+
+
 def read_arguments(arguments, version):
     parser = Parser(prog=NAME, allow_abbrev=False)
     parser.add_argument('pattern', nargs='?')
@@ -102,6 +120,8 @@ def read_arguments(arguments, version):
     parser.add_argument('--resources', choices=RESOURCES)
     parser.add_argument('--watch', type=number(float, 0.05, 86400))
     parser.add_argument('--count', type=number(int, 0), default=0)
+    parser.add_argument('--top', action='store_true')
+    parser.add_argument('--web', type=place, nargs='?', const='')
     if '--' in arguments:
         parser.error('takes no EAL arguments; leave out --')
     options = parser.parse_args(arguments)
@@ -112,13 +132,26 @@ def read_arguments(arguments, version):
     if options.resources and (options.list or options.describe or options.all or options.group or
                               options.file_prefix):
         parser.error('--resources goes with --pid, --watch, --count and --json alone')
-    if options.count and not options.watch:
+    for name in ('top', 'web'):
+        if getattr(options, name) and (options.list or options.describe or options.all or options.group or
+                                       options.resources or options.json or (options.top and options.web)):
+            parser.error(f'--{name} goes with --pid, --file-prefix and --watch alone')
+    if options.web and options.count:
+        parser.error('--web serves until it is ended: there is no --count')
+    if options.count and not (options.watch or options.top):
         parser.error('--count needs --watch')
     options.pattern = options.pattern or '*'
     return options
 
 
-def run(options, stop):
+def run(options, stop, version):
+    # What most uses do without is not loaded.
+    if options.web:
+        from .web import serve
+        return serve(options, stop, version)
+    if options.top:
+        from .top import show_top
+        return show_top(options, stop)
     if options.resources:
         return watch_resources(options, stop) if options.watch else show_resources(options)
     programs = connect_programs(options)
@@ -142,7 +175,7 @@ def main(version):
         signal.signal(number_of, lambda got, _: (stop.append(got),
                                                  signal.signal(got, signal.SIG_DFL)))
     try:
-        run(options, stop)
+        run(options, stop, version)
         sys.stdout.flush()
     except Failure as failure:
         print(f'{NAME}: {failure}', file=sys.stderr)

@@ -89,27 +89,53 @@ class Segment:
     def generation(self, slot):
         return struct.unpack('=I', os.pread(self.table, 4, SLOTS_AT + slot * SLOT_BYTES))[0]
 
-    def processes(self):
-        """Those that are alive and say what they have, by slot."""
-        found = []
+    def files(self):
+        """The slots of those that are alive and say what they have, and in which file."""
         for name in entries(self.path):
             match = re.fullmatch(r'resources-(\d{1,3})-(\d{1,10})', name)
             slot, generation = (int(part) for part in match.groups()) if match else (SLOTS_MAX, 0)
-            if slot >= SLOTS_MAX or not self.is_held(slot) or self.generation(slot) != generation:
-                continue
+            if slot < SLOTS_MAX and self.is_held(slot) and self.generation(slot) == generation:
+                yield slot, f'{self.path}/{name}'
+
+    def fingerprint(self):
+        """Checksums of all files, by path: far cheaper than what is in them."""
+        return {path: checksum_of(path) for _, path in self.files()}
+
+    def processes(self, tell=note):
+        """Those that are alive and say what they have, by slot. `tell` is told of those that are damaged."""
+        found = []
+        for slot, path in self.files():
             try:
-                found.append((slot, Process(f'{self.path}/{name}')))
+                found.append((slot, Process(path)))
             except (Failure, OSError) as failure:
-                note(failure)
+                tell(failure)
         return [process for _, process in sorted(found, key=lambda one: one[0])]
+
+
+def open_records(path):
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Failure(f'{path}: is no file')
+    return descriptor
+
+
+def checksum_of(path):
+    """Of all that a process says, written or not; None where it cannot be read."""
+    try:
+        descriptor = open_records(path)
+    except (Failure, OSError):
+        return None
+    try:
+        return zlib.crc32(os.pread(descriptor, RECORDS_MAX * RECORD.size, 0))
+    finally:
+        os.close(descriptor)
 
 
 def read_records(path):
     """(kind, type, state, context, id, values) of each record that is whole and of this version."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = open_records(path)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Failure(f'{path}: is no file')
         places = min(-(-os.fstat(descriptor).st_size // RECORD.size), RECORDS_MAX)
         data = os.pread(descriptor, places * RECORD.size, 0)
         for place in range(places):

@@ -56,13 +56,22 @@ class Program:
     """A connection to a program's telemetry; `groups` are its groups of counters, none for a DPDK
     program of somebody else."""
 
-    def __init__(self, path, file_prefix):
-        self.path, self.file_prefix = path, file_prefix
+    def __init__(self, path, file_prefix, answer_s=ANSWER_S):
+        self.path, self.file_prefix, self.answer_s = path, file_prefix, answer_s
+        self.requests = 0
         self.before = None  # the counters that were shown last, and when
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(ANSWER_S)
+        self.socket.settimeout(answer_s)
         try:
-            self.socket.connect(path)
+            self.greet()
+        except BaseException:
+            self.close()
+            raise
+        self.name = self.process_name()
+
+    def greet(self):
+        try:
+            self.socket.connect(self.path)
             greeting = self.receive(GREETING_MAX)
             if not isinstance(greeting, dict):
                 raise Failure('no DPDK telemetry answers there')
@@ -70,15 +79,20 @@ class Program:
             self.version = str(greeting.get('version', ''))
             longest = int(greeting.get('max_output_len', ANSWER_MAX))
             self.answer_max = min(max(longest, GREETING_MAX), ANSWER_MAX)
-            groups = self.ask('/rockhopper/list')
+            self.list_groups()
         except (ConnectionRefusedError, FileNotFoundError) as error:
-            raise Gone(f'{path}: left behind by a program that has ended') from error
+            raise Gone(f'{self.path}: left behind by a program that has ended') from error
         except (OSError, ValueError, TypeError) as error:
-            raise Failure(f'{path}: {error}') from error
+            raise Failure(f'{self.path}: {error}') from error
         except Failure as error:
-            raise type(error)(f'{path}: {error}') from error
+            raise type(error)(f'{self.path}: {error}') from error
+
+    def list_groups(self):
+        groups = self.ask('/rockhopper/list')
         self.groups = [group for group in groups or [] if isinstance(group, str)]
-        self.name = self.process_name()
+
+    def close(self):
+        self.socket.close()
 
     def process_name(self):
         """As the kernel has it; empty when the process is in another PID namespace."""
@@ -92,7 +106,7 @@ class Program:
         try:
             data, _, flags, _ = self.socket.recvmsg(longest)
         except TimeoutError as error:
-            raise Failure(f'no answer within {ANSWER_S:.0f} s') from error
+            raise Failure(f'no answer within {self.answer_s:.0f} s') from error
         except ConnectionResetError as error:
             raise Gone('the program has ended') from error
         if not data:
@@ -101,11 +115,12 @@ class Program:
             raise Failure(f'an answer of more than {longest} bytes is too long')
         try:
             return json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Failure('an answer is not JSON') from error
 
     def ask(self, command):
         """The answer to a command such as "/ethdev/list"; None for one that the program has not."""
+        self.requests += 1
         try:
             self.socket.send(command.encode())
         except OSError as error:

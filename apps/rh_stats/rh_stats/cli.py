@@ -125,6 +125,8 @@ def read_arguments(arguments, version):
     if '--' in arguments:
         parser.error('takes no EAL arguments; leave out --')
     options = parser.parse_args(arguments)
+    if options.web == '':
+        options.web = place('')
     if options.pattern is not None and not options.describe:
         parser.error('pattern requires --describe')
     if options.describe and (options.list or options.watch):

@@ -13,8 +13,8 @@ STREAMS_MAX = 16
 REQUEST_S = 5.0
 IDLE_S = 20.0
 SEND_S = 10.0
-# A stream whose client has not taken so many bytes yet misses updates.
-STREAM_BUFFER_MAX = 1 << 20
+# A stream whose client has not taken so many bytes yet misses updates; the kernel keeps as many for it.
+STREAM_BUFFER_MAX = 1 << 18
 
 COUNTERS = {
     'requests': 'requests answered with what was asked for',
@@ -32,6 +32,7 @@ COUNTERS = {
     'refused_headers_too_long': 'requests refused: too many headers, or too long ones',
     'refused_body': 'requests refused: they have a body',
     'refused_failure': 'requests not answered: the server failed at it',
+    'left_early': 'connections that the client ended amid a request',
     'slow_request': 'connections ended: no whole request in time',
     'slow_receiver': 'connections ended: the client did not take the answer in time',
     'idle': 'connections ended: no further request for long',

@@ -97,6 +97,9 @@ def add_counters(metrics, watched):
             text = watched.text(group, counter) or f'{counter} of the group {kinds.family_of(group)}'
             kind = 'gauge' if kinds.is_gauge(group, counter) else 'counter'
             metrics.add(metric_name(group, counter), kind, text, labels, value)
+            if kinds.is_drop(group, counter, text):
+                metrics.add('rockhopper_drops', 'counter', 'what was dropped or lost, by all counters of that kind: a '
+                            'packet may be in several', (*labels, ('reason', counter.removeprefix('drop_'))), value)
 
 
 def add_queue_pairs(metrics, watched):

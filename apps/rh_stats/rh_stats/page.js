@@ -109,6 +109,35 @@ function charts(place, key) {
   chart(place, 'congestion', 'Congestion, per second', [
     {name: 'ECN marked', style: 'rx', values: values('marked')}, {name: 'CNPs obeyed', style: 'tx', values: values('cnps')}], human);
 }
+// Bars, and the same as a table for those who cannot see them.
+function histogram(place, key, title, bounds, counts) {
+  const label = at => at === 0 ? `${human(bounds[0])}` : at < bounds.length ? `≤ ${human(bounds[at])}` : `> ${human(bounds.at(-1))}`;
+  let figure = [...place.children].find(one => one.dataset.key === key);
+  if (!figure) {
+    const svg = document.createElementNS(SVG, 'svg');
+    svg.setAttribute('viewBox', `0 0 ${counts.length * 10} 100`);
+    svg.setAttribute('preserveAspectRatio', 'none');
+    svg.setAttribute('aria-hidden', 'true');
+    counts.forEach((_, at) => {
+      const bar = document.createElementNS(SVG, 'rect');
+      bar.setAttribute('x', at * 10 + 1);
+      bar.setAttribute('width', 8);
+      svg.append(bar);
+    });
+    const table = make('table', {}, make('tbody', {}, make('tr', {class: 'bounds'}, ...counts.map(() => make('th', {scope: 'col'}))), make('tr', {class: 'counts'}, ...counts.map(() => make('td')))));
+    figure = make('figure', {'data-key': key, class: 'wide'}, make('figcaption', {}, make('strong', {}, title)), svg, make('div', {class: 'scroll'}, table));
+    place.append(figure);
+  }
+  const most = Math.max(1, ...counts);
+  counts.forEach((count, at) => {
+    const bar = figure.querySelectorAll('rect')[at];
+    const height = count ? Math.max(2, 100 * count / most) : 0;
+    bar.setAttribute('y', (100 - height).toFixed(1));
+    bar.setAttribute('height', height.toFixed(1));
+    set(figure.querySelectorAll('.bounds th')[at], label(at));
+    set(figure.querySelectorAll('.counts td')[at], whole(count));
+  });
+}
 function remember(sample) {
   const keys = new Set(['']);
   const all = {};
@@ -196,6 +225,8 @@ function showProgram() {
         qps.top.map(([group, number, kind, state, sent, received, allSent, allReceived]) => ({cells: [
           '0x' + number.toString(16).padStart(6, '0'), group, kind, state, human(sent), human(received), whole(allSent), whole(allReceived)]})),
         program.summary.queue_pairs === null ? 'This program does not tell of queue pairs.' : 'It has none.');
+  $('histograms-section').hidden = !qps.seen;
+  if (qps.seen) histogram($('histograms'), 'rates', 'Queue pairs by packets per second', ...qps.rates);
   const byRate = (a, b) => (b.rate || 0) - (a.rate || 0) || b.value - a.value;
   table($('drops'), counterHeads, countersOf(program, 'd').sort(byRate).map(counterRow), 'Nothing has been dropped.');
   table($('congestion'), counterHeads, countersOf(program, 'c').map(counterRow), 'Nothing has been marked, and no notification came.');

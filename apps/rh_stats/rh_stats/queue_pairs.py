@@ -7,6 +7,8 @@ read in turns, as many in one look as there is time for, so that ten thousand qu
 hundred: their rates are then those of the time since their page was read last.
 """
 
+import bisect
+import collections
 import heapq
 import time
 
@@ -14,6 +16,8 @@ import time
 PSNS = 1 << 24
 # The busiest ones are told of, so many in one program.
 TOP = 32
+# Bounds of the histogram of rates, in packets per second.
+RATES = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 # What a program may claim to have.
 QUEUE_PAIRS_MAX = 1 << 20
 
@@ -66,6 +70,13 @@ class Follower:
         """The busiest ones first, and of idle ones the lowest numbers."""
         return heapq.nsmallest(count, self.found.values(),
                                key=lambda qp: (-(qp.sent_rate + qp.received_rate), qp.group, qp.number))
+
+    def by_rate(self):
+        """How many send and receive so many packets a second: at most the bound of each bucket, in order; the last
+        one has no bound."""
+        rates = [qp.sent_rate + qp.received_rate for qp in self.found.values()]
+        places = collections.Counter(bisect.bisect_left(RATES, rate) for rate in rates)
+        return [places[at] for at in range(len(RATES) + 1)]
 
     def labelled(self, count=TOP):
         """Those with metrics of their own: who once has one keeps it, and the busiest ones get the places that are

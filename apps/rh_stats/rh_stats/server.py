@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
         self.transport = None
         self.received = bytearray()
         self.requests = 0
-        self.is_stream = self.is_busy = self.is_closing = False
+        self.is_stream = self.is_busy = self.is_closing = self.has_ended = False
         self.since_s = 0.0
         self._timer = None
         self._paused = False
@@ -116,6 +116,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
         transport.set_write_buffer_limits(high=limits.STREAM_BUFFER_MAX)
+        transport.get_extra_info('socket').setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.STREAM_BUFFER_MAX)
         self.since_s = time.monotonic()
         self._arm(limits.REQUEST_S, 'slow_request')
         if not self.server.admit(self):
@@ -130,10 +131,15 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self):
         self._paused = False
+        if not (self.is_closing or self.is_busy or self.is_stream):
+            self._go_on()
 
     def eof_received(self):
         # One that has sent all that it wants gets its answer still.
-        return self.is_busy or self.is_stream
+        self.has_ended = True
+        if self.received and not self.is_busy and not self.is_closing:
+            self.server.count('left_early')
+        return self.is_busy and not self.is_closing
 
     def data_received(self, data):
         if self.is_closing:
@@ -142,10 +148,11 @@ class Connection(asyncio.Protocol):
             # A live page says nothing.
             self.refuse_stream_data()
             return
-        if not self.received and self.requests:
+        waits = self.is_busy or self._paused
+        if not self.received and self.requests and not waits:
             self._arm(limits.REQUEST_S, 'slow_request')
         self.received += data
-        if len(self.received) > limits.HEADERS_MAX + limits.REQUEST_LINE_MAX and self.is_busy:
+        if len(self.received) > limits.HEADERS_MAX + limits.REQUEST_LINE_MAX and waits:
             self.refuse(Refusal(431, 'refused_headers_too_long', 'too much at once'))
             return
         self._next()
@@ -154,7 +161,7 @@ class Connection(asyncio.Protocol):
 
     def _next(self):
         """Answers the request that is whole, if there is one."""
-        while not (self.is_closing or self.is_busy or self.is_stream):
+        while not (self.is_closing or self.is_busy or self.is_stream or self._paused):
             # Empty lines in front of a request are passed over, as a robust server does; what they count towards
             # is the time limit.
             while self.received.startswith(b'\r\n'):
@@ -162,6 +169,9 @@ class Connection(asyncio.Protocol):
             end = self.received.find(b'\r\n\r\n')
             if end < 0 or end > limits.HEADERS_MAX + limits.REQUEST_LINE_MAX:
                 self._check_growth()
+                if self.has_ended and not self.is_closing:
+                    self.server.count('left_early')
+                    self._finish()
                 return
             head = bytes(self.received[:end])
             del self.received[:end + 4]
@@ -213,14 +223,22 @@ class Connection(asyncio.Protocol):
         if not keeps:
             self._finish()
             return
-        self._arm(limits.SEND_S if self._paused else limits.IDLE_S, 'slow_receiver' if self._paused else 'idle')
-        if self.received:
+        self._go_on()
+
+    def _go_on(self):
+        """To the next request, once the client has taken the answers before."""
+        if self._paused:
+            self._arm(limits.SEND_S, 'slow_receiver')
+        elif self.received:
             self._arm(limits.REQUEST_S, 'slow_request')
             self._next()
+        else:
+            self._arm(limits.IDLE_S, 'idle')
 
     def _keeps(self, request):
         asked = request.headers.get('connection', '').lower()
-        return request.version == b'1' and 'close' not in asked and self.requests < limits.REQUESTS_PER_CONNECTION
+        return (request.version == b'1' and 'close' not in asked and
+                self.requests < limits.REQUESTS_PER_CONNECTION and not (self.has_ended and not self.received))
 
     def _send(self, status, content_type, body, headers, keeps, only_head=False):
         head = [f'HTTP/1.1 {status} {REASONS[status]}', f'Content-Type: {content_type}',
@@ -234,6 +252,9 @@ class Connection(asyncio.Protocol):
     def _begin_stream(self, request, answer):
         if request.method == 'HEAD':
             self.refuse(Refusal(405, 'refused_method', 'events are for GET'))
+            return
+        if self.has_ended:
+            self._finish()
             return
         if not self.server.admit_stream(self):
             self.refuse(Refusal(503, 'refused_stream', 'too many live pages look already'))
@@ -293,10 +314,6 @@ class Connection(asyncio.Protocol):
 
     def _time_out(self, counter):
         self._timer = None
-        if counter == 'idle' and self._paused:
-            counter = 'slow_receiver'
-        if not self.received and not self.requests and counter == 'slow_request':
-            counter = 'idle' if self.is_closing else counter
         self.server.count(counter)
         self.is_closing = True
         self.transport.abort()

@@ -3,7 +3,7 @@
 """What one look has found, in figures that people ask for: of each program its traffic, losses and queue pairs."""
 
 from . import kinds
-from .queue_pairs import TOP
+from .queue_pairs import RATES, TOP
 
 # Processes under rh-run that are listed one by one.
 PROCESSES_MAX = 64
@@ -47,7 +47,7 @@ def queue_pairs(watched):
     """How many in which state, and the busiest ones."""
     follower = watched.queue_pairs
     return {'states': [[group, kind, state, count] for (group, kind, state), count in sorted(follower.states.items())],
-            'seen': len(follower.found),
+            'seen': len(follower.found), 'rates': [list(RATES), follower.by_rate()],
             'top': [[qp.group, qp.number, qp.type, qp.state, qp.sent_rate, qp.received_rate, qp.sent, qp.received]
                     for qp in follower.top(TOP)]}
 

@@ -41,6 +41,8 @@ def read_place(text):
         host, port = '', text
     if port and not (port.isascii() and port.isdigit() and int(port) <= 65535):
         raise ValueError(text)
+    if ':' in host:
+        ipaddress.IPv6Address(host)
     return host or DEFAULT_HOST, int(port) if port else DEFAULT_PORT
 
 

@@ -126,7 +126,7 @@ class Responder final : public roce::Responder {
 
   TransportContext qp_;
   wire::SharedPsn expected_psn_;  ///< of the next request to execute
-  std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
+  std::uint32_t msn_ = 0;         ///< messages completed, 24 bits
   MessageProgress message_;
   ResponderResources resources_;
   std::unique_ptr<TargetScope> scope_;  ///< null: no locks

@@ -126,7 +126,7 @@ class SendWindow {
   void on_retired(const SendQueue& queue);
 
  private:
-  wire::SharedPsn unacked_psn_;             ///< all before it is acknowledged
+  wire::SharedPsn unacked_psn_;       ///< all before it is acknowledged
   std::uint32_t cursor_ahead_ = 0;    ///< <= sent_ahead_; numbered_ahead_ if cursor_ == numbered_
   std::uint32_t sent_ahead_ = 0;      ///< <= numbered_ahead_
   std::uint32_t numbered_ahead_ = 0;  ///< <= kMaxPsns

@@ -169,6 +169,8 @@ function showPrograms() {
   const programs = [...last.programs].sort((a, b) => a.name.localeCompare(b.name) || a.pid - b.pid);
   $('none').hidden = programs.length > 0;
   $('programs').hidden = !programs.length;
+  // Those of the one program that there is say the same.
+  $('host-charts').hidden = programs.length === 1;
   if (!programs.some(one => one.key === chosen)) choose(programs.length ? programs[0].key : null);
   fill($('programs').tBodies[0], programs.length, (row, at) => {
     const one = programs[at], s = one.summary;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,7 +59,9 @@ int tell_states(const QpTelemetry& telemetry, std::size_t /*first*/, rte_tel_dat
   do {
     found.clear();
     place = telemetry.list(place, found);
-    for (const roce::QpSummary& qp : found) ++counts[{word_of(qp.type), to_string(qp.state)}];
+    for (const roce::QpSummary& qp : found) {
+      ++counts[{word_of(qp.type), to_string(qp.state)}];
+    }
   } while (place != 0);
   rte_tel_data_start_dict(data);
   for (const auto& [key, count] : counts) {

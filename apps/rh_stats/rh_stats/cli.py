@@ -45,8 +45,8 @@ Options
   --describe
       say what the counters count, in place of their values
   --watch SECONDS
-      repeat every so many seconds, with rates ([0.05 - 86400]); with --top and
-      --web: how often programs are asked. Default there: 1
+      repeat every so many seconds, with rates; with --top and --web: ask the
+      programs so often, by default every second ([0.05 - 86400])
   --top
       a view of all programs that is kept up to date: the busiest first, with
       what they drop and why; ends with q

@@ -32,7 +32,6 @@ const whole = value => value === null || value === undefined ? '–' : value.toL
 function table(place, heads, rows, empty) {
   if (!rows.length) {
     if (!place.querySelector('.empty')) place.replaceChildren(make('p', {class: 'empty'}, empty));
-    place.removeAttribute('tabindex');
     return;
   }
   let body = place.querySelector('tbody');
@@ -41,8 +40,6 @@ function table(place, heads, rows, empty) {
     const head = make('tr', {}, ...heads.map(([text, kind]) => make('th', {scope: 'col', class: kind === 'n' || kind === 'rate' ? 'n' : ''}, text)));
     place.replaceChildren(make('table', {}, make('thead', {}, head), body));
   }
-  // What scrolls sideways can be reached by the keyboard.
-  if (place.scrollWidth > place.clientWidth) place.tabIndex = 0; else place.removeAttribute('tabindex');
   fill(body, rows.length, (row, at) => {
     const {cells, moves} = rows[at];
     row.classList.toggle('moves', Boolean(moves));
@@ -262,6 +259,15 @@ function show() {
   showProgram();
   showVerbs();
   showServer();
+  reachScrolling();
+}
+
+// What scrolls sideways can be reached by the keyboard. All sizes are read before anything is changed: the page is laid
+// out once.
+function reachScrolling() {
+  const places = [...document.querySelectorAll('.scroll')];
+  const scroll = places.map(place => place.scrollWidth > place.clientWidth);
+  places.forEach((place, at) => { if (scroll[at]) place.tabIndex = 0; else place.removeAttribute('tabindex'); });
 }
 
 function tell(text, isLost) {

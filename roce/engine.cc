@@ -241,6 +241,7 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   }));
   count_users(init, 1);
   ++qp_count_;
+  if (config_.qp_observer != nullptr) config_.qp_observer->on_created(*slot);
   return slot.get();
 }
 
@@ -297,6 +298,7 @@ wire::Qpn Engine::random_qpn_at(std::size_t index) {
 
 void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
+  if (config_.qp_observer != nullptr) config_.qp_observer->on_destroyed(*qp);
   detach_from_all(*qp);
   count_users(qp->init(), -1);
   std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return !cq->is_used(); });

@@ -82,6 +82,7 @@ struct EngineConfig {
   /// For DcqcnParameters::nak_cnp_period_ns where that is 0.
   std::uint64_t nak_cnp_period_ns = 0;
   stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
+  QpObserver* qp_observer = nullptr;             ///< not owned; may be null
   EventTrace* trace = nullptr;                   ///< not owned; may be null
   /// Not owned; may be null. Called when there is an asynchronous event where there was none.
   stack::Notifier* async_notifier = nullptr;

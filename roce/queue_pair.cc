@@ -248,11 +248,20 @@ void QueuePair::configure_flow() {
   (void)engine_.config_.host->resolve(flow_, engine_.now_ns_);
 }
 
+QpSummary QueuePair::summary() const {
+  return {.number = number_,
+          .type = init_.qp_type,
+          .state = told_state_.load(std::memory_order_relaxed),
+          .sent = transport_.requester->told_psn(),
+          .received = transport_.responder->told_psn()};
+}
+
 void QueuePair::enter_state(QpState next) {
   const QpState previous = state();
   trace(TraceEvent::qp_state, static_cast<std::uint32_t>(previous),
         static_cast<std::uint32_t>(next));
   attributes_.qp_state = next;
+  told_state_.store(next, std::memory_order_relaxed);
   ++engine_.state_changes_;
   engine_.forget_plain_peer();
   switch (next) {

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
+#include "roce/qp_observer.h"
 #include "roce/recovery/recovery_config.h"
 #include "roce/recovery/retransmission_timeout.h"
 #include "roce/recovery/selective_repeat.h"
@@ -114,6 +116,9 @@ class QueuePair : public QpListHook {
   /// wr_flush_err and these ids, the last ones of this queue pair. One with an SRQ has none for
   /// receives. Fails in RESET.
   [[nodiscard]] Expected<void> drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_id);
+
+  /// Any thread, while the queue pair exists.
+  [[nodiscard]] QpSummary summary() const;
 
   [[nodiscard]] std::size_t send_queue_depth() const { return send_queue_.size(); }
   [[nodiscard]] bool send_queue_full() const { return send_queue_.full(); }
@@ -298,6 +303,7 @@ class QueuePair : public QpListHook {
   std::uint16_t pkey_;         ///< the table's entry pkey_index
   std::uint16_t lock_id_ = 0;  ///< of the last acquire that was posted
   PostedLock posted_lock_ = PostedLock::none;
+  std::atomic<QpState> told_state_ = QpState::reset;  ///< the state, for other threads
   const wire::ServiceClass service_;
   const bool has_extension_ : 1;  ///< send requests have SendWqeExtension
   const bool plain_ : 1;         ///< RC or UC with nothing of ours: requests are as verbs have them

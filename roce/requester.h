@@ -54,6 +54,8 @@ class Requester {
   virtual void prefetch_requests() const = 0;
 
   [[nodiscard]] virtual wire::Psn next_psn() const = 0;
+  /// Returns the PSN for QpSummary::sent. Any thread.
+  [[nodiscard]] virtual wire::Psn told_psn() const { return {}; }
   /// No request that has been started is unfinished.
   [[nodiscard]] virtual bool drained() const = 0;
 };

@@ -53,6 +53,8 @@ class Responder {
 
   /// Returns the PSN of the next request; 0 where requests have no order.
   [[nodiscard]] virtual wire::Psn expected_psn() const = 0;
+  /// Returns the PSN for QpSummary::received. Any thread.
+  [[nodiscard]] virtual wire::Psn told_psn() const { return {}; }
 };
 
 }  // namespace rockhopper::roce

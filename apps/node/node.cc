@@ -68,6 +68,7 @@ Expected<std::unique_ptr<Node>> Node::open(NodeConfig config) {
     for (NamedCounters& group : node->counters()) {
       ROCKHOPPER_TRY(node->publish(std::move(group)));
     }
+    ROCKHOPPER_TRY(node->publish_queue_pairs());
   }
   return node;
 }
@@ -105,10 +106,8 @@ Expected<void> Node::make_shards() {
 }
 
 Expected<void> Node::publish(NamedCounters counters) {
-  std::string name = config_.name.empty() ? std::move(counters.group)
-                                          : fmt::format("{}/{}", config_.name, counters.group);
-  auto added =
-      stack::CounterGroup::add(std::move(name), std::move(counters.visit), counters.describe);
+  auto added = stack::CounterGroup::add(published_name(std::move(counters.group)),
+                                        std::move(counters.visit), counters.describe);
   if (!added && added.error().code == ErrorCode::busy) {
     return fail(ErrorCode::busy, "{}: give each node of the process a name (NodeConfig::name)",
                 added.error().message);
@@ -116,6 +115,18 @@ Expected<void> Node::publish(NamedCounters counters) {
   ROCKHOPPER_TRY(auto group, std::move(added));
   groups_.push_back(std::move(group));
   return {};
+}
+
+/// Under the names of the engines' counters.
+Expected<void> Node::publish_queue_pairs() {
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    ROCKHOPPER_TRY(shards_[i]->qp_telemetry().publish(published_name(shard_group("engine", i))));
+  }
+  return {};
+}
+
+std::string Node::published_name(std::string group) const {
+  return config_.name.empty() ? std::move(group) : fmt::format("{}/{}", config_.name, group);
 }
 
 std::string Node::shard_group(const char* part, std::size_t shard) const {

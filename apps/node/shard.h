@@ -9,6 +9,7 @@
 #include <rte_mempool.h>
 
 #include "apps/node/node_config.h"
+#include "apps/node/qp_telemetry.h"
 #include "dc/endpoint.h"
 #include "roce/engine.h"
 #include "roce/random.h"
@@ -42,6 +43,8 @@ class Shard {
                                                                const Place& place);
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
+  /// Telemetry forgets the queue pairs before they go.
+  ~Shard() { qp_telemetry_.withdraw(); }
 
   /// Fails with `busy` if they are there already.
   [[nodiscard]] Expected<void> open_dc(const dc::EndpointConfig& config);
@@ -50,6 +53,8 @@ class Shard {
   [[nodiscard]] const stack::Host& host() const { return *host_; }
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] const roce::Engine& engine() const { return *engine_; }
+  /// What tells of the engine's queue pairs.
+  [[nodiscard]] QpTelemetry& qp_telemetry() { return qp_telemetry_; }
   [[nodiscard]] roce::Random& random() { return *random_; }
   /// Null: they have not been opened.
   [[nodiscard]] dc::Endpoint* dc() { return dc_.get(); }
@@ -65,6 +70,7 @@ class Shard {
 
   roce::SystemRandom own_random_;
   roce::Random* random_ = nullptr;  ///< that one, or the configuration's
+  QpTelemetry qp_telemetry_;
   // In order of construction: each stands on the ones before.
   std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::Engine> engine_;

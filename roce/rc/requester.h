@@ -46,6 +46,7 @@ class Requester final : public roce::Requester {
   void prefetch_requests() const override { qp_.send_queue().prefetch(window_.cursor()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return window_.next_psn(); }
+  [[nodiscard]] wire::Psn told_psn() const override { return window_.unacked_psn(); }
   [[nodiscard]] bool drained() const override { return window_.is_drained(qp_.send_queue()); }
 
   // For a requester that stands on this one and connects it to one peer after another.

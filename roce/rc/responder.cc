@@ -181,7 +181,8 @@ void Responder::refuse(NakCode code, const RxPacket& packet) {
   drop(DropReason::refused_request, packet);
   qp_.engine().counters().send_nak.add();
   owed_.refuse(code);
-  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), expected_psn_.value);
+  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(),
+            static_cast<wire::Psn>(expected_psn_).value);
   qp_.engine().raise({.type = code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
                                                                    : AsyncEventType::qp_req_err,
                       .qp_num = qp_.number()});
@@ -194,7 +195,8 @@ void Responder::refuse_for_now(const RxPacket& packet) {
   drop(DropReason::refused_request, packet);
   qp_.engine().counters().send_rnr_err.add();
   owed_.refuse_for_now(qp_.attributes().min_rnr_timer);
-  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), expected_psn_.value);
+  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(),
+            static_cast<wire::Psn>(expected_psn_).value);
   qp_.schedule();
 }
 

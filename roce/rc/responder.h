@@ -23,6 +23,7 @@
 #include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 #include "roce/wire/psn.h"
+#include "roce/wire/shared_psn.h"
 
 namespace rockhopper::roce::rc {
 
@@ -61,6 +62,7 @@ class Responder final : public roce::Responder {
   void on_unreachable() override;
 
   [[nodiscard]] wire::Psn expected_psn() const override { return received_psn(); }
+  [[nodiscard]] wire::Psn told_psn() const override { return expected_psn_; }
   /// A message has begun and not ended.
   [[nodiscard]] bool in_message() const { return message_.is_under_way(); }
 
@@ -125,8 +127,8 @@ class Responder final : public roce::Responder {
   [[nodiscard]] std::unique_ptr<TargetScope> make_scope();
 
   TransportContext qp_;
-  wire::Psn expected_psn_;  ///< of the next request to execute
-  std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
+  wire::SharedPsn expected_psn_;  ///< of the next request to execute
+  std::uint32_t msn_ = 0;         ///< messages completed, 24 bits
   MessageProgress message_;
   ResponderResources resources_;
   std::unique_ptr<TargetScope> scope_;  ///< null: no locks

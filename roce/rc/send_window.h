@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "roce/wire/psn.h"
+#include "roce/wire/shared_psn.h"
 #include "roce/work_queue.h"
 
 namespace rockhopper::roce::rc {
@@ -30,7 +31,7 @@ class SendWindow {
 
   /// Returns the PSN that the next request to be numbered will get.
   [[nodiscard]] wire::Psn next_psn() const { return unacked_psn_ + numbered_ahead_; }
-  /// Returns the oldest PSN that is not acknowledged.
+  /// Returns the oldest PSN that is not acknowledged. Any thread.
   [[nodiscard]] wire::Psn unacked_psn() const { return unacked_psn_; }
   /// Returns the PSN of the packet to send next.
   [[nodiscard]] wire::Psn cursor_psn() const { return unacked_psn_ + cursor_ahead_; }
@@ -125,7 +126,7 @@ class SendWindow {
   void on_retired(const SendQueue& queue);
 
  private:
-  wire::Psn unacked_psn_;             ///< all before it is acknowledged
+  wire::SharedPsn unacked_psn_;       ///< all before it is acknowledged
   std::uint32_t cursor_ahead_ = 0;    ///< <= sent_ahead_; numbered_ahead_ if cursor_ == numbered_
   std::uint32_t sent_ahead_ = 0;      ///< <= numbered_ahead_
   std::uint32_t numbered_ahead_ = 0;  ///< <= kMaxPsns

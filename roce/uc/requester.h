@@ -8,6 +8,7 @@
 
 #include "roce/requester.h"
 #include "roce/transport_context.h"
+#include "roce/wire/shared_psn.h"
 
 namespace rockhopper::roce::uc {
 
@@ -29,6 +30,7 @@ class Requester final : public roce::Requester {
   void prefetch_requests() const override { qp_.send_queue().prefetch(qp_.send_queue().head()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
+  [[nodiscard]] wire::Psn told_psn() const override { return next_psn_; }
   [[nodiscard]] bool drained() const override { return packet_ == 0; }
 
  private:
@@ -41,7 +43,7 @@ class Requester final : public roce::Requester {
   void advance(std::uint32_t packets);
 
   TransportContext qp_;
-  wire::Psn next_psn_;
+  wire::SharedPsn next_psn_;
   std::uint32_t packet_ = 0;  ///< of the front request, to send next
 };
 

@@ -8,6 +8,7 @@
 #include "roce/message_progress.h"
 #include "roce/responder.h"
 #include "roce/transport_context.h"
+#include "roce/wire/shared_psn.h"
 
 namespace rockhopper::roce::uc {
 
@@ -25,6 +26,7 @@ class Responder final : public roce::Responder {
   void reset(wire::Psn first_psn) override;
   void on_request(const RxPacket& packet) override;
   [[nodiscard]] wire::Psn expected_psn() const override { return expected_psn_; }
+  [[nodiscard]] wire::Psn told_psn() const override { return expected_psn_; }
 
  private:
   [[nodiscard]] bool admit(const RxPacket& packet);
@@ -37,7 +39,7 @@ class Responder final : public roce::Responder {
   void drop(DropReason reason, const RxPacket& packet);
 
   TransportContext qp_;
-  wire::Psn expected_psn_;
+  wire::SharedPsn expected_psn_;
   MessageProgress message_;
 };
 

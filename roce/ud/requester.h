@@ -9,6 +9,7 @@
 #include "roce/address_handle.h"
 #include "roce/requester.h"
 #include "roce/transport_context.h"
+#include "roce/wire/shared_psn.h"
 
 namespace rockhopper::roce::ud {
 
@@ -30,6 +31,7 @@ class Requester final : public roce::Requester {
   void prefetch_requests() const override { qp_.send_queue().prefetch(qp_.send_queue().head()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
+  [[nodiscard]] wire::Psn told_psn() const override { return next_psn_; }
   [[nodiscard]] bool drained() const override { return true; }
 
  private:
@@ -41,7 +43,7 @@ class Requester final : public roce::Requester {
   void complete_front();
 
   TransportContext qp_;
-  wire::Psn next_psn_;
+  wire::SharedPsn next_psn_;
 };
 
 }  // namespace rockhopper::roce::ud

@@ -10,7 +10,8 @@ from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, FRONT_LATENC
                                     FRONT_SIZES, LARGE_FRAME,
                                     LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, MANY_SUBSCRIBERS,
                                     MESSAGE_SIZES, PATH_MTU, SMALL_FRAME, SMALL_OPERATIONS,
-                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, UPLINK_FAMILIES, WAITING, WORKERS)
+                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, UPLINK_FAMILIES, WAITING, WATCHED_QPS,
+                                    WORKERS)
 from lab.feeds import ZEROMQ_TRANSPORTS
 from lab.links import LINKS
 
@@ -53,7 +54,7 @@ def lines(rounds):
     """All lines whose figures are there (--only may have left some out), each the median of its
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
-    makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _locks,
+    makers = (_large, _small, _latency, _engine, _scale, _live, _targets, _flood, _locks,
               _active_messages, _publisher, _graphs, _front, _uplink, _others, _soft_roce)
     found = {}
     for figures in rounds:
@@ -147,6 +148,18 @@ def _scale(one_round):
             yield Line('scale', f'idle queue pair, {name.partition("/")[2]}', value, 'bytes',
                        '1 KiB beyond its queues', 1024, at_most=1)
     yield from _engines(one_round)
+
+
+def _live(one_round):
+    """rh-perf while a live page looks at it, and what the page's server uses."""
+    for count in WATCHED_QPS:
+        alone, watched = (one_round.get(f'live/{count}/{page}', {}) for page in ('without', 'with'))
+        if alone and watched:
+            text = f'{count} queue pairs, WRITE 8 bytes over memif'
+            yield Line('live', f'{text}, a live page looks', watched['mops'], 'Mop/s', 'nobody looks',
+                       alone['mops'], at_least=0.99)
+            yield Line('live', f'server of that page, both ends of {count} queue pairs', watched['processors'],
+                       'processors', '5 % of one', 0.05, at_most=1)
 
 
 def _targets(one_round):

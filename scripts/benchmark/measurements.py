@@ -12,6 +12,7 @@ from lab.feeds import ZEROMQ_TRANSPORTS, Feeds
 from lab.graphs import Graphs
 from lab.guests import Guests
 from lab.links import LINKS
+from lab.live_page import LivePage
 from lab.pairs import Pair
 from lab.processes import LabError, processors, wait_until
 from lab.siege import Siege
@@ -32,6 +33,9 @@ ECHO_FRAME = 82  # of an 8-byte WRITE
 FEW_QPS, MANY_QPS = 16, 20000
 TARGETS = (10, 100, 1000, 10000)  # of one DC initiator
 TARGET_SIZE = 64
+# Queue pairs that a live page looks at, and how many times longer than others that is measured: the
+# page has an update a second.
+WATCHED_QPS, WATCHED_TIMES = (16, 10000), 5
 # Forged connects beside a session: none, at a station that is not there, at the session's target.
 FLOODS = ('none', 'aside', 'wrong-key', 'no-target')
 # Queue pairs that contend for one lock and the counter behind it, and who takes the lock.
@@ -89,6 +93,7 @@ class Measurements:
         self.graphs = Graphs(lab, self.programs, seconds)
         self.verbs = Verbs(lab, self.programs)
         self.uplink = Uplink(lab, self.programs)
+        self.live_page = LivePage(lab, self.programs)
 
     def all(self):
         """(name, function), in the order of a round."""
@@ -96,6 +101,10 @@ class Measurements:
             yield from self._of_link(link)
         for count in (FEW_QPS, MANY_QPS):
             yield f'qps/memif/{count}', lambda count=count: self._queue_pairs(count)
+        for count in WATCHED_QPS:
+            for page in ('without', 'with'):
+                yield (f'live/{count}/{page}',
+                       lambda count=count, page=page: self._watched(count, page == 'with'))
         yield 'targets/rc-one', lambda: self._targets('rc', 1, OUTSTANDING)
         yield 'targets/dc-one', lambda: self._targets('dc', 1, OUTSTANDING)
         for count in TARGETS:
@@ -164,6 +173,17 @@ class Measurements:
         result = self._perf(LINKS['memif'], ['--op', 'write', '-s', 8, '-D', self.seconds,
                                              '-t', OUTSTANDING, '-r', 1, '-q', count])
         return {'mops': result['mops']}
+
+    def _watched(self, count, watched):
+        """The same with one live page of both programs, and without."""
+        def run():
+            return self._perf(LINKS['memif'], [
+                '--op', 'write', '-s', 8, '-D', WATCHED_TIMES * self.seconds, '-t', OUTSTANDING, '-r', 1,
+                '-q', count])['mops']
+        if not watched:
+            return {'mops': run()}
+        with self.live_page.watching() as used:
+            return {'mops': run(), 'processors': used()}
 
     def _targets(self, transport, count, window):
         """WRITEs to `count` targets; with a window of 1 to another one each time."""

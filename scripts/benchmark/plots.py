@@ -15,6 +15,7 @@ GROUPS = {
     'latency': 'Latency: multiple of what it is measured against (less is better)',
     'engine': 'Engine without a link',
     'scale': 'Many queue pairs, several cores',
+    'live': 'A live page that looks',
     'targets': 'Dynamic connections beside reliable ones',
     'flood': 'A session of dynamic connections beside forged connects',
     'locks': 'Locks executed at the target',

@@ -10,7 +10,6 @@ import numpy
 
 from judge.capture import CaptureError
 from judge.frame import address
-from judge.opcodes import RC, UC, XRC
 
 from . import alignment, connections, management, packets
 from .analysis import Analysis, Figures
@@ -31,6 +30,7 @@ class Source:
     offset_ns: int = 0
     note: str = ''
     matched: int = 0
+    packet_count: int = 0
 
 
 @dataclass
@@ -73,6 +73,8 @@ class Report:
     dynamic: bool = False
     locks: bool = False
     problems: list = field(default_factory=list)
+    numbers: dict = None
+    found_in: dict = None
 
 
 class FileError(Exception):
@@ -161,6 +163,7 @@ def _joined(sources, answers, mtus, options):
         for row, reason in own.reasons.items():
             reasons[total + row] = reason
         total += len(rows)
+        source.packet_count = len(rows)
         own.rows, own.extension = None, b''
     rows, file = numpy.concatenate(columns), numpy.concatenate(files)
     first_of = [0]
@@ -390,5 +393,3 @@ def hosts(report):
             entry[2].add(part.connection.kind)
     return found
 
-
-__all__ = ['FileError', 'Report', 'make', 'RC', 'UC', 'XRC']

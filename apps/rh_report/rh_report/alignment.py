@@ -41,7 +41,7 @@ def match(one, two, sources):
     offset, ways, note = _offset(one, two, a, b, sources)
     pairs_one, pairs_two = [a], [b]
     if not once.all():
-        more = _repeated(one, two, names_one, names_two, common[~once], offset)
+        more = _repeated(one, two, (names_one, names_two), common[~once], (a, b), offset, sources)
         pairs_one.append(more[0])
         pairs_two.append(more[1])
     return Match(numpy.concatenate(pairs_one), numpy.concatenate(pairs_two), offset, ways, note)
@@ -71,18 +71,30 @@ def _offset(one, two, a, b, sources):
                        f'{way:.3f} us (drift of the clocks is not mended)')
 
 
-def _repeated(one, two, names_one, names_two, repeated, offset):
-    """Copies of what was sent more than once: each arrival is that of the latest one sent before it."""
-    wanted = numpy.isin(names_one, repeated)
+def _repeated(one, two, names, repeated, known, offset, sources):
+    """Copies of what was sent more than once. Each is joined to that which was on the way about as long as the
+    packets of the same sender around it, whose copies are `known`."""
     by_name = {}
-    for row in numpy.flatnonzero(wanted).tolist():
-        by_name.setdefault(int(names_one[row]), []).append(row)
+    for row in numpy.flatnonzero(numpy.isin(names[0], repeated)).tolist():
+        by_name.setdefault(int(names[0][row]), []).append(row)
+    times_one, times_two = one['time'], two['time']
+    rows = numpy.flatnonzero(numpy.isin(names[1], repeated))
+    expected = times_two[rows] + offset
+    for sender in numpy.unique(sources[two['flow'][rows]]).tolist():
+        chosen = sources[two['flow'][rows]] == sender
+        of_sender = sources[one['flow'][known[0]]] == sender
+        if not of_sender.any():
+            continue
+        a, b = known[0][of_sender], known[1][of_sender]
+        order = numpy.argsort(times_two[b], kind='stable')
+        ways = (times_two[b] - times_one[a])[order]
+        at = numpy.searchsorted(times_two[b][order], times_two[rows[chosen]])
+        expected[chosen] = times_two[rows[chosen]] - ways[numpy.clip(at, 0, len(ways) - 1)]
     first, second = [], []
-    times_one, times_two = one['time'], two['time'] + offset
-    for row in numpy.flatnonzero(numpy.isin(names_two, repeated)).tolist():
-        candidates = by_name[int(names_two[row])]
+    for row, when in zip(rows.tolist(), expected.tolist()):
+        candidates = by_name[int(names[1][row])]
         if candidates:
-            best = min(candidates, key=lambda other: abs(int(times_two[row]) - int(times_one[other])))
+            best = min(candidates, key=lambda other: abs(when - int(times_one[other])))
             candidates.remove(best)
             first.append(best)
             second.append(row)

@@ -30,6 +30,8 @@ NAK_NAMES = ('PSN sequence error', 'invalid request', 'remote access error', 're
 _MAX_EVENTS = 2000  # of a connection; all are counted
 _MAX_SPANS = 2000
 _WAITED = 'timeout'
+_GAP = 'gap in READ responses'
+DROPPED, LOST = 1, 2
 
 
 class Stream:
@@ -90,8 +92,10 @@ class Drawn:
 
 
 class Analysis:
-    def __init__(self, connection, rows, directions, extension, info_of, packets):
-        """`rows` are this connection's, in the order of time; `info_of(flow, opcode)` is the opcode's entry."""
+    def __init__(self, connection, rows, directions, extension, info_of, packets, gone):
+        """`rows` are this connection's, in the order of time; `info_of(flow, opcode)` is the opcode's entry; `gone`
+        says which packets their receiver dropped or did not get."""
+        self._gone = gone
         self._connection, self._rows, self._directions = connection, rows, directions
         self._extension, self._info_of, self._packets = extension, info_of, packets
         self.figures = Figures()
@@ -158,8 +162,11 @@ class Analysis:
                 streams_of[index] = direction
             else:
                 stream = streams[1 - direction]
-                kinds[index], good[index], trips[index] = self._response(
-                    stream, info, psn, length, start, time, index, direction)
+                if self._gone[index] and stream.una is not None:
+                    kinds[index] = self._lost_response(stream, info, psn, start, self._gone[index] == DROPPED)
+                else:
+                    kinds[index], good[index], trips[index] = self._response(
+                        stream, info, psn, length, start, time, index, direction)
                 places[index], outstanding[index] = stream.place(stream.seen), stream.outstanding
                 streams_of[index] = 1 - direction
             index += 1
@@ -235,6 +242,16 @@ class Analysis:
 
     # Responses -----------------------------------------------------------------------------------
 
+    def _lost_response(self, stream, info, psn, start, dropped):
+        """It acknowledges nothing; one that came and was dropped may show its requester a gap."""
+        stream.seen = stream.una + distance(stream.una & 0xFFFFFF, psn)
+        if dropped and info.operation in READ_RESPONSES and stream.seen > stream.una:
+            stream.cause = _GAP
+        if info.operation == ACKNOWLEDGE:
+            kind = self._extension[start + info.aeth] >> 5
+            return ACK if kind == 0 else RNR_NAK if kind == 1 else NAK
+        return READ_RESPONSE if info.operation in READ_RESPONSES else ANSWER
+
     def _response(self, stream, info, psn, length, start, time, index, direction):
         if stream.una is None:
             stream.begin(psn)
@@ -246,8 +263,9 @@ class Analysis:
             syndrome = self._extension[start + info.aeth]
             kind, code = syndrome >> 5, syndrome & 0x1F
         trip = 0
-        sent = stream.sent.pop(now, None)
-        if sent is not None and sent > 0 and kind == 0:
+        # What was refused will be sent again.
+        sent = stream.sent.pop(now, None) if kind == 0 else None
+        if sent is not None and sent > 0:
             trip = time - sent
             self.figures.round_trips.append(trip)
         if operation == ACKNOWLEDGE:
@@ -270,7 +288,7 @@ class Analysis:
             return (ANSWER if is_new else DUPLICATE_RESPONSE), 0, trip
         if operation in READ_RESPONSES:
             if now > stream.una and stream.queue and stream.queue[0][3] <= stream.una and stream.queue[0][2]:
-                stream.cause = 'gap in READ responses'
+                stream.cause = _GAP
             elif is_new:
                 if stream.queue and stream.queue[0][2]:
                     answered = min(length, stream.queue[0][1])

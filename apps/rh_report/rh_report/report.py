@@ -12,7 +12,7 @@ from judge.capture import CaptureError
 from judge.frame import address
 
 from . import alignment, connections, management, packets
-from .analysis import Analysis, Figures
+from .analysis import LOST, Analysis, Figures
 from .judging import Judge, Judgement
 
 BINS = 300
@@ -170,7 +170,7 @@ def _joined(sources, answers, mtus, options):
     for part in columns:
         first_of.append(first_of[-1] + len(part))
     del columns
-    other_number, other_delay, keep, lost = _aligned(sources, rows, first_of, flows)
+    other_number, other_delay, keep, lost = _aligned(sources, rows, first_of, flows, reasons)
     found, of_flow = connections.join(flows, answers, mtus)
     extension = b''.join(extensions)
     report = Report(sources, [], [], int(rows['time'].min()), int(rows['time'].max()), extension=extension,
@@ -194,7 +194,8 @@ def _joined(sources, answers, mtus, options):
         part_rows = rows[here]
         directions = of_flow_direction[part_rows['flow']].tolist()
         places = here.tolist()
-        analysis = Analysis(connection, part_rows, directions, extension, info_of, beside)
+        analysis = Analysis(connection, part_rows, directions, extension, info_of, beside,
+                            numpy.where(lost[here], LOST, part_rows['dropped'] != 0).tolist())
         drawn = analysis.run(places)
         marked = (part_rows['tos'] & 3) == _MARK_CE
         figures = analysis.figures
@@ -230,7 +231,7 @@ def _session_text(message):
     return ', '.join(words)
 
 
-def _aligned(sources, rows, first_of, flows):
+def _aligned(sources, rows, first_of, flows, reasons):
     """Sets the clocks of all to the first one's, and joins the two copies of a packet: that of the sender's end
     stays, with the number and time of the other."""
     count = len(rows)
@@ -256,6 +257,11 @@ def _aligned(sources, rows, first_of, flows):
         other_number[kept[fresh]] = rows['number'][gone[fresh]]
         other_delay[kept[fresh]] = numpy.abs(later[fresh])
         keep[gone] = False
+        # Who drops a packet is its receiver, whose copy goes.
+        rows['dropped'][kept] |= rows['dropped'][gone]
+        for here_row, there in zip(kept[rows['dropped'][gone] != 0].tolist(), gone[rows['dropped'][gone] != 0].tolist()):
+            if there in reasons:
+                reasons.setdefault(here_row, reasons[there])
         if len(sources) == 2:
             _note_losses(rows, here, numpy.arange(two.start, two.stop), first, second, forward, senders, lost)
     return other_number, other_delay, keep, lost

@@ -22,6 +22,7 @@ ROW = numpy.dtype([
     ('tos', 'u1'), ('marks', 'u1'), ('ack_request', 'u1'), ('size', 'u1'), ('dropped', 'u1'), ('ttl', 'u1'),
 ])
 _PACK = struct.Struct('<qIIIIIiIHHBBBBBBBB')
+_BTH = struct.Struct('>BBHII')
 assert _PACK.size == ROW.itemsize
 
 _LONGEST_HEADERS = 64
@@ -102,7 +103,7 @@ def read(path, options):
         frame = parse(record, opcodes, ports)
         if frame is None:
             continue
-        if frame.opcode < 0:
+        if frame.opcode < 0 and not _read_bth(frame):
             packets.unreadable += 1
             continue
         info, data, bth = frame.info, frame.data, frame.bth
@@ -148,6 +149,16 @@ def read(path, options):
     packets.flows = list(flows)
     packets.truncated = capture.truncated
     return packets
+
+
+def _read_bth(frame):
+    """Of a packet whose lengths are wrong the BTH is shown all the same; what is behind it is not believed."""
+    if len(frame.data) < frame.bth + BTH_SIZE:
+        return False
+    frame.opcode, frame.flags, frame.pkey, one, two = _BTH.unpack_from(frame.data, frame.bth)
+    frame.byte4, frame.dqpn, frame.byte8, frame.psn = one >> 24, one & 0xFFFFFF, two >> 24, two & 0xFFFFFF
+    frame.complete = False
+    return True
 
 
 def _ends(packets, frame, row):

@@ -113,19 +113,20 @@ class Analysis:
             figures.first_ns, figures.last_ns = int(rows['time'][0]), int(rows['time'][-1])
         kinds, places, outstanding = [OTHER] * count, [0] * count, [0] * count
         trips, good, streams_of = [0] * count, [0] * count, [0] * count
-        columns = [rows[name].tolist() for name in ('time', 'psn', 'flow', 'opcode', 'length', 'start')]
+        columns = [rows[name].tolist() for name in ('time', 'psn', 'flow', 'opcode', 'length', 'start', 'size')]
         infos = {}
         streams, info_of, opcodes = self._streams, self._info_of, figures.opcodes
         paired = self._connection.answered
         index = 0
-        for time, psn, flow, opcode, length, start, direction in zip(*columns, self._directions):
+        for time, psn, flow, opcode, length, start, size, direction in zip(*columns, self._directions):
             key = flow << 8 | opcode
             info = infos.get(key)
             if info is None:
                 info = infos[key] = info_of(flow, opcode) or False
-            if not info:
+            # Of a WRITE the PSN alone is told by the BTH; others are nothing without their headers.
+            if not info or (size < info.fields_end and info.kind != 'write'):
                 streams_of[index] = direction
-                opcodes[f'0x{opcode:02X}'] += 1
+                opcodes[info.name if info else f'0x{opcode:02X}'] += 1
                 places[index] = streams[direction].next - streams[direction].base \
                     if streams[direction].base is not None else 0
                 index += 1

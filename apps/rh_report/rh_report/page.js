@@ -34,11 +34,16 @@ async function inflated(text) {
 
 function undone(bytes, size, Type) {
   const count = bytes.length / size, values = new Type(count);
+  // Upper planes are mostly empty.
+  let used = size;
+  while (used > 1 && bytes.subarray((used - 1) * count, used * count).every(byte => byte === 0)) --used;
   let value = 0;
   for (let i = 0; i < count; ++i) {
-    let folded = 0;
-    for (let k = size - 1; k >= 0; --k) folded = folded * 256 + bytes[k * count + i];
-    value += folded % 2 ? -(folded + 1) / 2 : folded / 2;
+    let folded = bytes[i];
+    if (used > 1) folded += bytes[count + i] * 256;
+    if (used > 2) folded += bytes[2 * count + i] * 65536;
+    for (let k = 3, scale = 16777216; k < used; ++k, scale *= 256) folded += bytes[k * count + i] * scale;
+    value += bytes[i] & 1 ? -(folded + 1) / 2 : folded / 2;
     values[i] = value;
   }
   return values;
@@ -139,19 +144,16 @@ function extensions(packet) {
 }
 
 function duration(ns) {
-  const size = Math.abs(ns);
-  if (size >= 1e9) return (ns / 1e9).toPrecision(4) + ' s';
-  if (size >= 1e6) return (ns / 1e6).toPrecision(4) + ' ms';
-  if (size >= 1e3) return (ns / 1e3).toPrecision(4) + ' us';
-  return ns + ' ns';
+  for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['us', 1e3]]) if (Math.abs(ns) >= size) return +(ns / size).toPrecision(4) + ' ' + unit;
+  return +ns.toPrecision(4) + ' ns';
 }
 const seconds = ns => (ns / 1e9).toFixed(9) + ' s';
 function bytesText(value) {
-  if (value >= 1 << 20) return (value / (1 << 20)).toPrecision(3) + ' MiB';
-  return value >= 1024 ? (value / 1024).toPrecision(3) + ' KiB' : value + ' B';
+  for (const [unit, size] of [['GB', 1e9], ['MB', 1e6], ['kB', 1e3]]) if (value >= size) return +(value / size).toPrecision(4) + ' ' + unit;
+  return value + ' B';
 }
 function rate(value) {
-  for (const [unit, size] of [['Gbit/s', 1e9], ['Mbit/s', 1e6], ['kbit/s', 1e3]]) if (value >= size) return (value / size).toPrecision(3) + ' ' + unit;
+  for (const [unit, size] of [['Gbit/s', 1e9], ['Mbit/s', 1e6], ['kbit/s', 1e3]]) if (value >= size) return +(value / size).toPrecision(3) + ' ' + unit;
   return Math.round(value) + ' bit/s';
 }
 
@@ -215,9 +217,10 @@ function make(tag, attributes, ...children) {
 }
 const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colour = kind => style('--c' + kind);
-function rgba(text) {
+// A pixel of image data, in the byte order of all machines that run browsers.
+function abgr(text) {
   const value = parseInt(text.slice(1), 16);
-  return [value >> 16, value >> 8 & 255, value & 255];
+  return (255 << 24 | (value & 255) << 16 | (value >> 8 & 255) << 8 | value >> 16) >>> 0;
 }
 
 const hoverBox = document.getElementById('hover');
@@ -308,6 +311,13 @@ class Plot {
       .ticks(Math.max(2, this.height / 50)).tickSize(-(this.width - MARGIN.left - MARGIN.right), 0).tickFormat(''));
   }
 
+  // Null for a packet that is not in this plot.
+  value(packet) {
+    if (!this.kinds[C.kind[packet]] || !isShown(packet)) return null;
+    const v = this.values[packet - this.base];
+    return v !== v || this.skipZero && v === 0 ? null : v;
+  }
+
   nearest(mouseX, mouseY) {
     let best = -1, least = 18 * 18;
     const reach = (state.to - state.from) / (this.x.range()[1] - this.x.range()[0]) * 18;
@@ -315,7 +325,7 @@ class Plot {
     const [first, last] = range(c, time - reach, time + reach);
     for (let i = first; i < last; ++i) {
       const value = this.value(i);
-      if (value === null || !isShown(i)) continue;
+      if (value === null) continue;
       const dx = this.x(C.time[i]) - mouseX, dy = this.y(value) - mouseY, away = dx * dx + dy * dy - (GLYPHS[data.classes[C.kind[i]]] ? 12 : 0);
       if (away < least) { least = away; best = i; }
     }
@@ -340,17 +350,23 @@ function range(c, from, to) {
   return [bound(from), bound(to + .5)];
 }
 
-// Puts every packet of the stretch into the pixels, and what is rare on top.
-function draw(plot, value, options) {
-  plot.value = value;
+// Puts every packet of the stretch into the pixels, and what is rare on top. `values` has one for each packet from
+// `base` on; `kinds` says which are in this plot; NaN, and 0 with `skipZero`, are no value.
+function draw(plot, values, base, kinds, options) {
+  plot.values = values;
+  plot.base = base;
+  plot.kinds = kinds;
+  plot.skipZero = Boolean(options.skipZero);
   plot.prepare();
   const c = data.connections[state.connection], [first, last] = range(c, state.from, state.to);
-  let low = Infinity, high = -Infinity, shown = 0;
+  const shown = new Uint8Array(256), {time, kind, bits, tos} = C, side = state.side, skipZero = plot.skipZero;
+  data.classes.forEach((_, index) => { shown[index] = kinds[index] && !state.hidden.has(index) ? 1 : 0; });
+  let low = Infinity, high = -Infinity, count = 0;
   for (let i = first; i < last; ++i) {
-    if (!isShown(i)) continue;
-    const v = value(i);
-    if (v === null) continue;
-    ++shown;
+    if (!shown[kind[i]] || side >= 0 && (bits[i] >> 1 & 1) !== side) continue;
+    const v = values[i - base];
+    if (v !== v || skipZero && v === 0) continue;
+    ++count;
     if (v < low) low = v;
     if (v > high) high = v;
   }
@@ -359,43 +375,42 @@ function draw(plot, value, options) {
   const margin = (high - low) * .06 || 1;
   plot.y.domain([options.zero ? low : low - margin, high + margin]);
   plot.axes();
-  const {context, ratio, canvas} = plot, image = context.createImageData(canvas.width, canvas.height), pixels = image.data;
-  const inks = data.classes.map((_, kind) => rgba(options.ink || colour(kind)));
+  const {context, ratio, canvas} = plot, image = context.createImageData(canvas.width, canvas.height);
+  const pixels = new Uint32Array(image.data.buffer), width = canvas.width, height = canvas.height;
+  const inks = Uint32Array.from(data.classes, (_, index) => abgr(options.ink || colour(index)));
+  const special = Uint8Array.from(data.classes, name => options.glyphs && GLYPHS[name] ? 1 : 0), found = [];
   const x0 = plot.x.range()[0] * ratio, kx = (plot.x.range()[1] - plot.x.range()[0]) * ratio / (state.to - state.from || 1);
-  const y0 = plot.y(0) * ratio, ky = (plot.y(1) - plot.y(0)) * ratio;
-  const dot = Math.max(2, Math.round((last - first < 3000 ? 4 : last - first < 50000 ? 3 : 2) * ratio));
-  const special = [], width = canvas.width, height = canvas.height;
+  const y0 = plot.y(0) * ratio, ky = (plot.y(1) - plot.y(0)) * ratio, from = state.from;
+  const dot = Math.max(2, Math.round((last - first < 3000 ? 4 : last - first < 50000 ? 3 : 2) * ratio)), half = dot >> 1;
+  let before = -1;
   for (let i = first; i < last; ++i) {
-    if (!isShown(i)) continue;
-    const v = value(i);
-    if (v === null) continue;
-    const kind = C.kind[i], x = Math.round(x0 + (C.time[i] - state.from) * kx), y = Math.round(y0 + v * ky);
-    if (options.glyphs && (GLYPHS[data.classes[kind]] || C.bits[i] & 12 || (C.tos[i] & 3) === 3)) special.push(i);
-    const ink = inks[kind];
-    for (let dy = -(dot >> 1); dy < dot - (dot >> 1); ++dy)
-      for (let dx = -(dot >> 1); dx < dot - (dot >> 1); ++dx) {
-        const px = x + dx, py = y + dy;
-        if (px < 0 || py < 0 || px >= width || py >= height) continue;
-        const at = (py * width + px) * 4;
-        pixels[at] = ink[0]; pixels[at + 1] = ink[1]; pixels[at + 2] = ink[2]; pixels[at + 3] = 255;
-      }
+    const k = kind[i];
+    if (!shown[k] || side >= 0 && (bits[i] >> 1 & 1) !== side) continue;
+    const v = values[i - base];
+    if (v !== v || skipZero && v === 0) continue;
+    if (special[k] || options.glyphs && (bits[i] & 12 || (tos[i] & 3) === 3)) found.push(i);
+    const x = Math.round(x0 + (time[i] - from) * kx) - half, y = Math.round(y0 + v * ky) - half;
+    const key = (y * width + x) * 16 + k;
+    if (key === before) continue;
+    before = key;
+    const ink = inks[k], x1 = Math.min(width, x + dot), y1 = Math.min(height, y + dot);
+    for (let py = Math.max(0, y); py < y1; ++py) for (let px = Math.max(0, x), at = py * width + px; px < x1; ++px) pixels[at++] = ink;
   }
   context.putImageData(image, 0, 0);
-  if (options.glyphs) glyphs(plot, special, value);
-  if (options.steps && last - first < 20000) steps(plot, first, last, value, options.ink || colour(0));
+  if (options.steps && last - first < 20000) steps(plot, first, last, options.ink || colour(0));
+  if (options.glyphs) glyphs(plot, found);
   if (state.cursor >= first && state.cursor < last) cursor(plot);
-  return shown;
+  return count;
 }
 
-function steps(plot, first, last, value, ink) {
+function steps(plot, first, last, ink) {
   const context = plot.context;
   context.strokeStyle = ink;
   context.lineWidth = 1;
   context.beginPath();
   let before = null;
   for (let i = first; i < last; ++i) {
-    if (!isShown(i)) continue;
-    const v = value(i);
+    const v = plot.value(i);
     if (v === null) continue;
     const x = plot.x(C.time[i]), y = plot.y(v);
     if (before === null) context.moveTo(x, y); else { context.lineTo(x, before); context.lineTo(x, y); }
@@ -404,20 +419,25 @@ function steps(plot, first, last, value, ink) {
   context.stroke();
 }
 
-function glyphs(plot, special, value) {
-  const context = plot.context, taken = new Set(), big = special.length < 400 ? 5 : 4;
-  context.lineWidth = 2;
-  for (const i of special) {
-    const x = plot.x(C.time[i]), y = plot.y(value(i)), kind = C.kind[i];
+// What is worse stands in front.
+const RANK = ['CNP', 'session', 'connection manager', 'other', 'duplicate ack', 'duplicate response', 'duplicate request', 'retransmission', 'RNR NAK', 'NAK'];
+
+function glyphs(plot, special) {
+  const context = plot.context, taken = new Set(), size = special.length < 300 ? 5 : special.length < 1500 ? 4 : 3;
+  const rank = data.classes.map(name => RANK.indexOf(name)), inks = data.classes.map((_, kind) => colour(kind));
+  const ring = colour(KIND.CNP), bad = style('--bad');
+  for (const i of special.sort((one, two) => rank[C.kind[one]] - rank[C.kind[two]])) {
+    const x = plot.x(C.time[i]), y = plot.y(plot.values[i - plot.base]), kind = C.kind[i];
     // Of a crowd in one place one is drawn.
-    const key = `${kind},${C.bits[i] & 12},${Math.round(x / 3)},${Math.round(y / 3)}`;
+    const key = ((kind * 16 + (C.bits[i] & 12)) * 4096 + Math.round(x / 3)) * 4096 + Math.round(y / 3);
     if (taken.has(key)) continue;
     taken.add(key);
-    context.fillStyle = context.strokeStyle = colour(kind);
+    context.lineWidth = size > 3 ? 2 : 1.2;
+    context.fillStyle = context.strokeStyle = inks[kind];
     const shape = GLYPHS[data.classes[kind]];
-    if (shape) glyph(context, shape, x, y, big);
-    if (isMarked(i)) { context.strokeStyle = colour(KIND.CNP); context.lineWidth = 1; glyph(context, 'ring', x, y, big); context.lineWidth = 2; }
-    if (isDropped(i) || isLost(i)) { context.strokeStyle = style('--bad'); glyph(context, 'cross', x, y, big + 1); }
+    if (shape) glyph(context, shape, x, y, kind === KIND.CNP ? size - 1 : size);
+    if (isMarked(i)) { context.strokeStyle = ring; context.lineWidth = 1; glyph(context, 'ring', x, y, size); }
+    if (isDropped(i) || isLost(i)) { context.strokeStyle = bad; context.lineWidth = 1.5; glyph(context, 'cross', x, y, size); }
   }
   const [from, to] = range(data.connections[state.connection], state.from, state.to);
   context.fillStyle = style('--bad');
@@ -493,20 +513,42 @@ function redraw() {
   });
 }
 
-function creditOf(packet) {
-  const kind = C.kind[packet];
-  if (kind !== KIND.ack && kind !== KIND['duplicate ack']) return null;
-  const value = credits(headerBytes(packet)[opcodeOf(packet).headers[0] === 'DCSH' ? 12 : 0] & 31);
-  return Number.isFinite(value) ? value : null;
+// Credits of each packet of a connection, where they are limited; null if no ACK tells any.
+let creditsOf = [-1, null];
+function creditColumn(index) {
+  if (creditsOf[0] === index) return creditsOf[1];
+  const c = data.connections[index], found = new Float64Array(c.n).fill(NaN);
+  let most = 0;
+  const places = new Map();
+  for (const [opcode, id] of Object.entries(c.opcodes)) {
+    const matrix = headers[opcode], names = data.opcodes[id].headers, at = names[0] === 'DCSH' ? 12 : 0;
+    if (matrix && names.includes('AETH')) places.set(Number(opcode), [matrix, at]);
+  }
+  for (let i = c.at; i < c.at + c.n; ++i) {
+    if (C.kind[i] !== KIND.ack && C.kind[i] !== KIND['duplicate ack']) continue;
+    const place = places.get(C.opcode[i]);
+    if (!place) continue;
+    const value = credits(place[0].planes[place[1] * place[0].count + C.row[i]] & 31);
+    if (!Number.isFinite(value)) continue;
+    found[i - c.at] = value;
+    if (value > most) most = value;
+  }
+  creditsOf = [index, most ? found : null];
+  return creditsOf[1];
 }
 
+const EVERY = data.classes.map(() => true);
+const ASKED = data.classes.map(name => !['datagram', 'CNP', 'session', 'connection manager', 'other'].includes(name));
 function redrawNow() {
   if (state.connection < 0) return;
-  const asks = i => C.kind[i] === KIND.datagram || C.kind[i] === KIND.CNP || C.kind[i] === KIND.session ? null : C.outstanding[i];
-  state.shown = draw(plots[0], i => C.place[i], {glyphs: true});
-  draw(plots[1], asks, {steps: true, zero: true, ink: colour(0)});
-  draw(plots[2], i => C.trip[i] || null, {zero: true, ink: colour(3)});
-  if (plots[3].box.style.display !== 'none') draw(plots[3], creditOf, {steps: true, zero: true, ink: colour(1)});
+  const c = data.connections[state.connection], credit = creditColumn(state.connection);
+  state.shown = draw(plots[0], C.place, 0, EVERY, {glyphs: true});
+  plots[1].box.classList.toggle('off', !c.trips);
+  plots[2].box.classList.toggle('off', !c.trips);
+  plots[3].box.classList.toggle('off', !credit);
+  if (c.trips) draw(plots[1], C.outstanding, 0, ASKED, {steps: true, zero: true, ink: colour(0)});
+  if (c.trips) draw(plots[2], C.trip, 0, EVERY, {zero: true, skipZero: true, ink: colour(3)});
+  if (credit) draw(plots[3], credit, c.at, EVERY, {steps: true, zero: true, ink: colour(1)});
   document.getElementById('stretch').textContent =
     `${seconds(Math.max(0, state.from))} to ${seconds(state.to)} (${duration(state.to - state.from)}), ${state.shown} packets shown`;
 }
@@ -691,7 +733,6 @@ function choose(index, packet) {
     sides.replaceChildren(make('option', {value: -1}, 'both directions'), make('option', {value: 0}, `requests of ${c.a}`), make('option', {value: 1}, `requests of ${c.b}`));
     legend(c);
     tables(c);
-    plots[3].box.style.display = hasCredits(c) ? '' : 'none';
     const few = new Float64Array(C.time.buffer, c.at * 8, c.n);
     const margin = c.n ? (few[c.n - 1] - few[0]) * .02 || 500 : 1;
     state.from = c.n ? few[0] - margin : 0;
@@ -709,11 +750,6 @@ function choose(index, packet) {
     drawLadder();
     document.getElementById('packet').replaceChildren();
   }
-}
-
-function hasCredits(c) {
-  for (let i = c.at, end = Math.min(c.at + c.n, c.at + 200000); i < end; ++i) if (creditOf(i) !== null) return true;
-  return false;
 }
 
 function legend(c) {
@@ -826,7 +862,7 @@ function build() {
     })));
   holder.append(make('p', {class: 'soft'}, 'Drag to move; double click, the wheel (after a click, or with Ctrl) or + and − zoom; n and p go from packet to packet; Enter opens the ladder; Home shows all.'));
   holder.append(make('div', {class: 'soft', id: 'stretch'}), make('div', {class: 'legend', id: 'kinds', role: 'group', 'aria-label': 'kinds of packets that are shown'}));
-  plots.push(new Plot(holder, 400, 'PSN, from the first one seen', 'PSN over time. Arrows move, plus and minus zoom, n and p step through packets', d3.format(',d')));
+  plots.push(new Plot(holder, 400, 'PSN, from the first one seen', 'PSN over time. Arrows move, plus and minus zoom, n and p step through packets', value => value % 1 ? '' : value.toLocaleString('en')));
   plots.push(new Plot(holder, 120, 'outstanding: bytes asked for and not yet acknowledged', 'outstanding bytes over time', bytesText));
   plots.push(new Plot(holder, 120, 'round trip: from a request to what answers it', 'round trips over time', duration));
   plots.push(new Plot(holder, 100, 'credits in ACKs, where they are limited', 'credits over time', d3.format(',d')));

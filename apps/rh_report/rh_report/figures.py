@@ -13,7 +13,8 @@ from .analysis import CLASSES
 from .report import hosts, totals
 
 _QUANTILES = (('p50', 50), ('p90', 90), ('p99', 99), ('p99.9', 99.9))
-_BINS_A_DECADE = 10
+_BINS = 40
+_WIDE = 20  # most to least, above which a distribution is drawn by powers of ten
 _DUPLICATES = ('duplicate request', 'duplicate response', 'duplicate ack')
 
 
@@ -30,16 +31,21 @@ def quantiles(values):
 
 
 def histogram(values):
-    """[[lower bound in ns, upper bound, count]] by tenths of decades, and the quantiles; None for no value."""
+    """[[lower bound in ns, upper bound, count]], whether these bounds are by equal factors, and the quantiles; None
+    for no value."""
     if not values:
         return None
     array = numpy.maximum(numpy.asarray(values, numpy.float64), 1)
-    index = numpy.floor(numpy.log10(array) * _BINS_A_DECADE).astype(int)
-    low = int(index.min())
-    counts = numpy.bincount(index - low)
-    edges = [round(10 ** ((low + at) / _BINS_A_DECADE)) for at in range(len(counts) + 1)]
-    return {'bins': [[edges[at], edges[at + 1], int(count)] for at, count in enumerate(counts)],
-            'quantiles': quantiles(values)}
+    low, high = array.min(), array.max()
+    is_wide = high > low * _WIDE
+    if high - low < _BINS:
+        low, high = max(1, low - _BINS // 2), high + _BINS // 2
+    edges = numpy.geomspace(low, high, _BINS + 1) if is_wide else numpy.linspace(low, high, _BINS + 1)
+    # Rounding must lose neither end.
+    edges[0], edges[-1] = low, high
+    counts, _ = numpy.histogram(array, edges)
+    return {'bins': [[round(edges[at]), round(edges[at + 1]), int(count)] for at, count in enumerate(counts)],
+            'isWide': bool(is_wide), 'quantiles': quantiles(values)}
 
 
 def connection(report, part):

@@ -371,10 +371,13 @@ function draw(plot, values, base, kinds, options) {
     if (v > high) high = v;
   }
   if (options.zero) low = Math.min(0, low);
-  if (!(low <= high)) { low = 0; high = 1; }
+  const isEmpty = !(low <= high);
+  if (isEmpty) { low = 0; high = 1; }
   const margin = (high - low) * .06 || 1;
   plot.y.domain([options.zero ? low : low - margin, high + margin]);
   plot.axes();
+  plot.yAxis.style('display', isEmpty ? 'none' : null);
+  plot.grid.style('display', isEmpty ? 'none' : null);
   const {context, ratio, canvas} = plot, image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer), width = canvas.width, height = canvas.height;
   const inks = Uint32Array.from(data.classes, (_, index) => abgr(options.ink || colour(index)));
@@ -397,6 +400,11 @@ function draw(plot, values, base, kinds, options) {
     for (let py = Math.max(0, y); py < y1; ++py) for (let px = Math.max(0, x), at = py * width + px; px < x1; ++px) pixels[at++] = ink;
   }
   context.putImageData(image, 0, 0);
+  if (!count) {
+    context.fillStyle = style('--soft');
+    context.textAlign = 'center';
+    context.fillText('none in this stretch', plot.width / 2, plot.height / 2);
+  }
   if (options.steps && last - first < 20000) steps(plot, first, last, options.ink || colour(0));
   if (options.glyphs) glyphs(plot, found);
   if (state.cursor >= first && state.cursor < last) cursor(plot);
@@ -590,9 +598,11 @@ function drawLadder() {
   const lines = shape('g', {});
   svg.append(lines);
   const places = new Map();
+  // A wait is what is long beside the others here.
+  const waits = d3.range(state.first + 1, last).map(i => C.time[i] - C.time[i - 1]), long = Math.max(2000, 12 * (d3.median(waits) || 0));
   for (let i = state.first; i < last; ++i) {
     const waited = i > state.first ? C.time[i] - C.time[i - 1] : 0;
-    if (waited > 50000) {
+    if (waited > long) {
       svg.append(shape('text', {x: (left + right) / 2, y: y + 12, 'text-anchor': 'middle', class: 'wait'}, `… ${duration(waited)} …`));
       y += 20;
     }
@@ -603,7 +613,7 @@ function drawLadder() {
   for (const end of [left, right]) lines.append(shape('line', {x1: end, x2: end, y1: 40, y2: y + 6, stroke: style('--soft')}));
   svg.append(shape('text', {x: left, y: 22, 'text-anchor': 'middle', 'font-weight': 600}, c.a));
   svg.append(shape('text', {x: Math.min(right, width - 90), y: 22, 'text-anchor': 'middle', 'font-weight': 600}, c.b));
-  svg.append(shape('text', {x: 8, y: 22, class: 'soft'}, 'frame, time'));
+  svg.append(shape('text', {x: 8, y: 22, class: 'soft'}, C.file ? 'file: frame, time' : 'frame, time'));
   for (const [index, span] of c.spans.entries()) {
     const [kind, text, at, to] = span;
     if (c.at + to < state.first || c.at + at >= last) continue;
@@ -625,9 +635,10 @@ function ladderRow(packet, y, left, right, width) {
   const found = findingsAt(packet), bad = found.length > 0;
   const row = shape('g', {class: 'row' + (packet === state.cursor ? ' chosen' : ''), tabindex: '0', role: 'button', 'data-packet': packet});
   row.append(shape('rect', {class: 'hit', x: 2, y: y - 4, width: width - 4, height: 25, fill: 'transparent', rx: 3}));
-  row.append(shape('text', {x: 8, y: y + 12, class: 'mono'}, `${C.number[packet]}`));
+  row.append(shape('text', {x: 8, y: y + 12, class: 'mono'}, C.file ? `${C.file[packet] + 1}: ${C.number[packet]}` : `${C.number[packet]}`));
   row.append(shape('text', {x: left - 12, y: y + 12, 'text-anchor': 'end', class: 'soft mono'}, `${(C.time[packet] / 1e6).toFixed(6)} ms`));
-  const broken = isDropped(packet) || isLost(packet), end = broken ? from + (to - from) * .62 : to, head = way === 0 ? -7 : 7;
+  // What is lost gets nowhere; what is dropped, to its receiver.
+  const broken = isDropped(packet) || isLost(packet), end = isLost(packet) ? from + (to - from) * .55 : isDropped(packet) ? from + (to - from) * .97 : to, head = way === 0 ? -7 : 7;
   row.append(shape('line', {x1: from, y1: y + 15, x2: end, y2: y + 15, stroke: ink, 'stroke-width': bad ? 2.5 : 1.5,
     'stroke-dasharray': /dup|retrans/.test(data.classes[C.kind[packet]]) ? '6 3' : 'none'}));
   if (broken) row.append(shape('text', {x: end, y: y + 19, 'text-anchor': 'middle', class: 'bad', 'font-weight': 700}, '✕'));
@@ -699,17 +710,19 @@ function select(packet, ladder, keyboard) {
 // Distributions -------------------------------------------------------------------------------------------------------
 
 function histogram(title, found) {
-  const width = 460, height = 190, margin = {left: 52, right: 10, top: 10, bottom: 26};
+  const width = 460, height = 190, margin = {left: 52, right: 34, top: 10, bottom: 26};
   const figure = make('figure');
   const svg = d3.select(figure).append('svg').attr('viewBox', `0 0 ${width} ${height}`).attr('role', 'img').attr('aria-label', title);
-  const x = d3.scale.log().domain([Math.max(1, found.bins[0][0]), Math.max(2, found.bins[found.bins.length - 1][1])]).range([margin.left, width - margin.right]);
+  const bounds = [found.bins[0][0], found.bins[found.bins.length - 1][1]];
+  const x = (found.isWide ? d3.scale.log() : d3.scale.linear()).domain(bounds).range([margin.left, width - margin.right]);
   const y = d3.scale.linear().domain([0, d3.max(found.bins, bin => bin[2])]).range([height - margin.bottom, margin.top]);
-  svg.selectAll('rect').data(found.bins).enter().append('rect').attr('x', bin => x(Math.max(1, bin[0])))
-    .attr('width', bin => Math.max(1, x(Math.max(bin[1], 1.01)) - x(Math.max(1, bin[0])) - 1)).attr('y', bin => y(bin[2])).attr('height', bin => y(0) - y(bin[2]))
+  svg.selectAll('rect').data(found.bins).enter().append('rect').attr('x', bin => x(bin[0]))
+    .attr('width', bin => Math.max(1, x(bin[1]) - x(bin[0]) - 1)).attr('y', bin => y(bin[2])).attr('height', bin => y(0) - y(bin[2]))
     .style('fill', 'var(--c0)').append('title').text(bin => `${duration(bin[0])} to ${duration(bin[1])}: ${bin[2]}`);
-  const powers = d3.range(0, 13).map(power => 10 ** power).filter(value => value >= x.domain()[0] && value <= x.domain()[1]);
-  const ticks = powers.length > 1 ? powers : x.domain();
-  svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - margin.bottom})`).call(d3.svg.axis().scale(x).tickValues(ticks).tickFormat(duration));
+  const powers = d3.range(0, 13).map(power => 10 ** power).filter(value => value >= bounds[0] && value <= bounds[1]);
+  const axis = d3.svg.axis().scale(x).tickFormat(duration);
+  if (found.isWide && powers.length > 1) axis.tickValues(powers); else if (found.isWide) axis.tickValues(bounds); else axis.ticks(4);
+  svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - margin.bottom})`).call(axis);
   svg.append('g').attr('class', 'axis').attr('transform', `translate(${margin.left},0)`).call(d3.svg.axis().scale(y).orient('left').ticks(4));
   const q = found.quantiles;
   figure.append(make('figcaption', {}, `${title}: ${q.count} values; p50 ${duration(q.p50)}, p90 ${duration(q.p90)}, p99 ${duration(q.p99)}, p99.9 ${duration(q['p99.9'])}, max ${duration(q.max)}`));
@@ -803,7 +816,7 @@ function tables(c) {
     const body = make('tbody');
     for (const [kind, text, at, , start, end, open] of c.spans)
       body.append(make('tr', {}, make('td', {}, link(c, at, `frame ${C.number[c.at + at]}`)), make('td', {}, kind === 'cm' ? 'connection manager' : kind),
-        make('td', {class: 'number'}, seconds(start)), make('td', {class: 'number'}, duration(end - start) + (open ? ' at least' : '')), make('td', {}, text)));
+        make('td', {class: 'number'}, seconds(start)), make('td', {class: 'number'}, duration(end - start) + (open ? ' at least' : '')), make('td', {class: 'words'}, text)));
     const unfold = c.spans.length <= 20 ? {open: ''} : {};
     holder.append(make('details', unfold, make('summary', {}, `Sessions, lock scopes and handshakes: ${c.spans.length}`),
       make('div', {class: 'wide'}, make('table', {}, head(['begins with', 'it is', 'time', 'lasts', 'what came']), body))));

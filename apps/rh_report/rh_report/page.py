@@ -106,9 +106,9 @@ def _overview(report):
                  '<div class="legend"></div></div>')
     parts.append('<div class="columns"><div class="wide">')
     parts.append(_table('Files', ('file', 'frames', 'RoCEv2', 'clock'), [
-        (escape(source['name']), f'{source["frames"]:,}', f'{source["packets"]:,}',
+        (escape(f'{number}: {source["name"]}'), f'{source["frames"]:,}', f'{source["packets"]:,}',
          'as it is' if not source['offset_ns'] else f'{source["offset_ns"] / 1000:+,.3f} us')
-        for source in summary['files']], (1, 2)))
+        for number, source in enumerate(summary['files'], 1)], (1, 2)))
     parts.append(_table('Endpoints', ('address', 'packets sent', 'bytes sent', 'transports'), [
         (escape(row['address']), f'{row["packets"]:,}', f'{row["bytes"]:,}', ', '.join(row['transports']))
         for row in summary['endpoints'][:200]], (1, 2)))
@@ -133,10 +133,11 @@ def _overview(report):
     return ''.join(parts) + '</section>\n'
 
 
-def _table(title, names, rows, numeric=()):
+def _table(title, names, rows, numeric=(), words=()):
     def cells(tag, row):
         return ''.join(
-            f'<{tag}{" class=number" if index in numeric else ""}>{cell}</{tag}>' for index, cell in enumerate(row))
+            f'<{tag}{" class=number" if index in numeric else " class=words" if index in words else ""}>{cell}</{tag}>'
+            for index, cell in enumerate(row))
     heading = f'<h3>{escape(title)}</h3>' if title else ''
     return (f'{heading}<table><thead><tr>{cells("th", names)}</tr></thead><tbody>'
             + ''.join(f'<tr>{cells("td", row)}</tr>' for row in rows) + '</tbody></table>')
@@ -175,7 +176,7 @@ def _findings(report):
                 row.append(escape(report.sources[found.file].name))
             rows.append(row)
         names = ['packet', 'time', 'from, to', 'to QP', 'what'] + (['file'] if len(report.sources) > 1 else [])
-        parts.append(_table('', names, rows, (1,)))
+        parts.append(_table('', names, rows, (1,), (4,)))
         if count > len(listed):
             parts.append(f'<p class="soft">{count - len(listed):,} more are counted and not listed.</p>')
         parts.append('</div></details>')
@@ -184,7 +185,7 @@ def _findings(report):
         parts.append(f'<details><summary>Unusual, but no rule is broken: {len(traits):,}</summary><div class="wide">')
         parts.append(_table('', ('from frame', 'trait', 'from, to', 'to QP', 'what'), [
             (str(trait.frame), escape(trait.trait), f'{escape(trait.source)} &rarr; {escape(trait.destination)}',
-             f'<code>0x{trait.qpn:06x}</code>', escape(trait.message)) for _, trait in traits[:_MAX_ROWS]]))
+             f'<code>0x{trait.qpn:06x}</code>', escape(trait.message)) for _, trait in traits[:_MAX_ROWS]], words=(4,)))
         parts.append('</div></details>')
     return ''.join(parts) + '</section>\n'
 
@@ -202,7 +203,7 @@ def _connections(report):
                 'retransmissions', 'naks', 'rnr_naks', 'timeouts', 'duplicates', 'cnps', 'ecn_marks')),
             figures.duration(trip['p50']) if trip else '', figures.duration(trip['p99']) if trip else '',
             f'{row["findings"]:,}'))
-    names = ('connection', 'transport', 'packets', 'goodput &rarr;', 'goodput &larr;', 'retrans- missions', 'NAKs',
+    names = ('connection', 'transport', 'packets', 'goodput &rarr;', 'goodput &larr;', 'sent again', 'NAKs',
              'RNR NAKs', 'timeouts', 'duplicates', 'CNPs', 'ECN marks', 'round trip p50', 'p99', 'findings')
     more = len(report.parts) - len(rows)
     return (

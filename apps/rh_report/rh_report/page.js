@@ -291,7 +291,8 @@ class Plot {
   }
 
   prepare() {
-    this.width = this.box.clientWidth;
+    // It has none while the page is not laid out.
+    this.width = Math.max(this.box.clientWidth, MARGIN.left + MARGIN.right + 20);
     this.ratio = devicePixelRatio || 1;
     this.canvas.width = this.width * this.ratio;
     this.canvas.height = this.height * this.ratio;
@@ -830,7 +831,7 @@ function tables(c) {
 function goodput() {
   const section = document.getElementById('goodput'), holder = section.querySelector('.plot'), height = 190;
   section.classList.remove('off');
-  const width = holder.clientWidth, left = 76, svg = d3.select(holder).html('').append('svg').style('pointer-events', 'all').attr('width', width).attr('height', height);
+  const width = Math.max(holder.clientWidth, 200), left = 76, svg = d3.select(holder).html('').append('svg').style('pointer-events', 'all').attr('width', width).attr('height', height);
   const x = d3.scale.linear().domain([0, Math.max(1, data.span)]).range([left, width - 12]);
   const most = d3.max(data.curves, curve => d3.max(curve[2])) || 1;
   const y = d3.scale.linear().domain([0, most * 1.05]).range([height - 26, 12]);

@@ -27,8 +27,6 @@ CLASSES = (
  DUPLICATE_ACK, CNP, DATAGRAM, CM, SESSION, OTHER) = range(len(CLASSES))
 NAK_NAMES = ('PSN sequence error', 'invalid request', 'remote access error', 'remote operational error',
              'invalid RD request')
-_MAX_EVENTS = 2000  # of a connection; all are counted
-_MAX_SPANS = 2000
 _WAITED = 'timeout'
 _GAP = 'gap in READ responses'
 DROPPED, LOST = 1, 2
@@ -92,10 +90,11 @@ class Drawn:
 
 
 class Analysis:
-    def __init__(self, connection, rows, directions, extension, info_of, packets, gone):
+    def __init__(self, connection, rows, directions, extension, info_of, packets, gone, most):
         """`rows` are this connection's, in the order of time; `info_of(flow, opcode)` is the opcode's entry; `gone`
-        says which packets their receiver dropped or did not get."""
-        self._gone = gone
+        says which packets their receiver dropped or did not get;
+        `most` is how many events, and how many spans, are kept."""
+        self._gone, self._most = gone, most
         self._connection, self._rows, self._directions = connection, rows, directions
         self._extension, self._info_of, self._packets = extension, info_of, packets
         self.figures = Figures()
@@ -237,7 +236,7 @@ class Analysis:
         figures.event_count += 1
         if cause == _WAITED:
             figures.timeouts += 1
-        if len(figures.events) < _MAX_EVENTS:
+        if len(figures.events) < self._most:
             figures.events.append(
                 {'at': index, 'time': time, 'direction': direction, 'cause': cause, 'psn': psn, 'waited': waited})
 
@@ -348,7 +347,7 @@ class Analysis:
                 self._scopes['cm', part] = span
 
     def _span(self, kind, text, index, time):
-        if len(self.figures.spans) >= _MAX_SPANS:
+        if len(self.figures.spans) >= self._most:
             return None
         span = {'kind': kind, 'text': text, 'at': index, 'last': index, 'start': time, 'end': None}
         self.figures.spans.append(span)

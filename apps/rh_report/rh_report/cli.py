@@ -46,6 +46,8 @@ def parser(program, version):
 def main(argv=None, program='rh-report', version=None):
     # Who reads --json through a pipe may have seen enough.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # So that the processes that judge end, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     top = parser(program, version)
     arguments = top.parse_args(argv)
     if not arguments.captures:

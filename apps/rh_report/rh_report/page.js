@@ -552,11 +552,11 @@ function redrawNow() {
   if (state.connection < 0) return;
   const c = data.connections[state.connection], credit = creditColumn(state.connection);
   state.shown = draw(plots[0], C.place, 0, EVERY, {glyphs: true});
-  plots[1].box.classList.toggle('off', !c.trips);
-  plots[2].box.classList.toggle('off', !c.trips);
+  plots[1].box.classList.toggle('off', !c.timed);
+  plots[2].box.classList.toggle('off', !c.timed);
   plots[3].box.classList.toggle('off', !credit);
-  if (c.trips) draw(plots[1], C.outstanding, 0, ASKED, {steps: true, zero: true, ink: colour(0)});
-  if (c.trips) draw(plots[2], C.trip, 0, EVERY, {zero: true, skipZero: true, ink: colour(3)});
+  if (c.timed) draw(plots[1], C.outstanding, 0, ASKED, {steps: true, zero: true, ink: colour(0)});
+  if (c.timed) draw(plots[2], C.trip, 0, EVERY, {zero: true, skipZero: true, ink: colour(3)});
   if (credit) draw(plots[3], credit, c.at, EVERY, {steps: true, zero: true, ink: colour(1)});
   document.getElementById('stretch').textContent =
     `${seconds(Math.max(0, state.from))} to ${seconds(state.to)} (${duration(state.to - state.from)}), ${state.shown} packets shown`;

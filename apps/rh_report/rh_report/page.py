@@ -21,6 +21,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 LIBRARY = pathlib.Path('/usr/share/javascript/d3/d3.min.js')
 _CURVES = 8  # connections that have a curve of their own in the overview
 _MAX_ROWS = 2000  # connections in the table
+_DISTRIBUTIONS = 2000  # connections that have their distributions in the page: those with most packets
 _MAX_SHOWN = 10_000  # findings; the checker stores no more
 _KINDS = len(CLASSES)
 
@@ -286,8 +287,10 @@ def _data(report):
             'eventCount': part.figures.event_count,
             'spans': [[s['kind'], s['text'], s['at'], s['last'], s['start'] - start, s['end'] - start,
                        bool(s.get('open'))] for s in part.figures.spans],
-            'trips': figures.histogram(part.figures.round_trips),
-            'latencies': {kind: figures.histogram(values) for kind, values in part.figures.latencies.items()},
+            'timed': bool(part.figures.round_trips),
+            'trips': figures.histogram(part.figures.round_trips) if number < _DISTRIBUTIONS else None,
+            'latencies': {kind: figures.histogram(values) for kind, values in part.figures.latencies.items()}
+            if number < _DISTRIBUTIONS else {},
             'reasons': {at: reason for at, reason in part.reasons.items()},
             'texts': {at: text for at, text in part.texts.items()},
         })

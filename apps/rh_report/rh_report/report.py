@@ -16,6 +16,9 @@ from .analysis import LOST, Analysis, Figures
 from .judging import Judge, Judgement
 
 BINS = 300
+_LISTED = 2000  # events and spans of a connection, and as much for all of many connections:
+_LISTED_OF_ALL = 100_000
+_LEAST_LISTED = 20
 _MARK_CE = 3
 
 
@@ -187,6 +190,7 @@ def _joined(sources, answers, mtus, options):
     def info_of(flow, opcode):
         return opcodes.find(opcode, flows[flow][3])
 
+    most = max(_LEAST_LISTED, min(_LISTED, _LISTED_OF_ALL // len(found)))
     for number, connection in enumerate(found):
         here = order[bounds[number]:bounds[number + 1]]
         if not len(here):
@@ -195,7 +199,7 @@ def _joined(sources, answers, mtus, options):
         directions = of_flow_direction[part_rows['flow']].tolist()
         places = here.tolist()
         analysis = Analysis(connection, part_rows, directions, extension, info_of, beside,
-                            numpy.where(lost[here], LOST, part_rows['dropped'] != 0).tolist())
+                            numpy.where(lost[here], LOST, part_rows['dropped'] != 0).tolist(), most)
         drawn = analysis.run(places)
         marked = (part_rows['tos'] & 3) == _MARK_CE
         figures = analysis.figures

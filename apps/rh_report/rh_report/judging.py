@@ -66,6 +66,7 @@ class Judge:
 def _judge(path, options, pipe):
     # Who interrupts means the program, which then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def surveyed(overview):
         if overview.roce == 0:

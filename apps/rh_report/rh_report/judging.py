@@ -58,7 +58,8 @@ class Judge:
         return Judgement(problem=value) if kind == 'error' else value
 
     def close(self):
-        self._process.terminate()
+        # It has nothing to put in order, and may not have come to set its signals.
+        self._process.kill()
         self._process.join()
         self._pipe.close()
 

@@ -265,7 +265,7 @@ class Project(unittest.TestCase):
                                    (ROOT / 'apps/meson.build').read_text()))
         documented = set(re.findall(r"(?m)^  '(rh-[a-z-]+)': \[",
                                     (ROOT / 'docs/meson.build').read_text()))
-        scripts = {'rh-check', 'rh-lab', 'rh-stats'}
+        scripts = {'rh-check', 'rh-lab', 'rh-report', 'rh-stats'}
         self.assertEqual(installed | scripts, documented)
 
     def test_version(self):

@@ -24,6 +24,11 @@ _PCAP_MAGICS = {  # first four bytes -> (byte order, nanoseconds of one tick)
     b"\xa1\xb2\x3c\x4d": (">", 1),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
 }
+# By byte order: made once, since each of a million packets needs them.
+_BLOCK_HEAD = {order: struct.Struct(order + "II") for order in "<>"}
+_ENHANCED = {order: struct.Struct(order + "IIIII") for order in "<>"}
+_OPTION_HEAD = {order: struct.Struct(order + "HH") for order in "<>"}
+_WORD = {order: struct.Struct(order + "I") for order in "<>"}
 _MAX_FRAME = 1 << 20  # a longer one is a damaged file, not a packet
 
 _SECTION_HEADER = 0x0A0D0D0A
@@ -35,6 +40,7 @@ _OPT_COMMENT = 1
 _EPB_FLAGS = 2
 _IF_TSRESOL = 9
 _IF_TSOFFSET = 14
+_DIRECTIONS = ("", "in", "out", "")
 
 
 class CaptureError(Exception):
@@ -104,7 +110,7 @@ class Capture:
             if data[position : position + 4] == b"\x0a\x0d\x0d\x0a":
                 order = _section_order(data, position)
                 interfaces = []
-            kind, length = struct.unpack_from(order + "II", data, position)
+            kind, length = _BLOCK_HEAD[order].unpack_from(data, position)
             if length < 12 or length % 4:
                 raise CaptureError(f"block at byte {position} has length {length}")
             if position + length > size:
@@ -136,6 +142,8 @@ class _Interface:
                 self.offset_s = struct.unpack(order + "q", value)[0]
 
     def time_ns(self, ticks: int) -> int:
+        if self.ticks_per_second == _NS:
+            return ticks + self.offset_s * _NS
         return ticks * _NS // self.ticks_per_second + self.offset_s * _NS
 
 
@@ -172,8 +180,9 @@ def _section_order(data: bytes, position: int) -> str:
 
 
 def _options(data: bytes, order: str, position: int, end: int) -> Iterator[tuple[int, bytes]]:
+    head = _OPTION_HEAD[order]
     while position + 4 <= end:
-        code, length = struct.unpack_from(order + "HH", data, position)
+        code, length = head.unpack_from(data, position)
         position += 4
         if code == 0 or position + length > end:
             return
@@ -196,7 +205,7 @@ def _packet(
         raise CaptureError(f"packet block of frame {number} is too short")
     high = low = 0
     if kind == _ENHANCED_PACKET:
-        index, high, low, captured, original = struct.unpack_from(order + "IIIII", data, body)
+        index, high, low, captured, original = _ENHANCED[order].unpack_from(data, body)
     elif kind == _OLD_PACKET:
         index, _, high, low, captured, original = struct.unpack_from(order + "HHIIII", data, body)
     else:
@@ -218,7 +227,7 @@ def _packet(
                 text = value.decode("utf-8", "replace")
                 comment = f"{comment}\n{text}" if comment else text
             elif code == _EPB_FLAGS and len(value) == 4:
-                direction = {1: "in", 2: "out"}.get(struct.unpack(order + "I", value)[0] & 3, "")
+                direction = _DIRECTIONS[_WORD[order].unpack(value)[0] & 3]
     time_ns = interface.time_ns(high << 32 | low)
     frame = data[start : start + captured]
     return Record(number, time_ns, interface.linktype, frame, original, direction, comment)

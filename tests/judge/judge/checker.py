@@ -4,6 +4,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Callable
 
 from . import layers, survey
 from .capture import Capture, CaptureError
@@ -31,11 +32,18 @@ class Verdict:
     flows: list[dict]  # what each has in common; empty without --traits
 
 
-def check(path: str, options: Options) -> Verdict:
-    """Judges a capture; raises CaptureError or OSError when it cannot be read."""
+def check(
+    path: str, options: Options, surveyed: Callable[[survey.Survey], None] | None = None
+) -> Verdict:
+    """Judges a capture; raises CaptureError or OSError when it cannot be read.
+
+    `surveyed` is told the result of the first pass, so that its caller may go on with it meanwhile.
+    """
     report = Report(options)
     capture = Capture(path)
     overview = survey.run(capture, options, report)
+    if surveyed:
+        surveyed(overview)
     if overview.roce == 0:
         instead = layers.summary(capture, options.ports)
         raise CaptureError("no RoCEv2 packet in it" + (f", but {instead}" if instead else ""))

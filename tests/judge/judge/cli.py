@@ -55,17 +55,8 @@ _EXIT_STATUS = """\
 """
 
 
-def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
-    parser = Parser(
-        program,
-        "Checks captures of RoCEv2 traffic (pcap, pcapng, also gzip) of any device against the rules of the "
-        "transport.",
-        {"EXAMPLES": _EXAMPLES.format(program), "EXIT STATUS": _EXIT_STATUS},
-    )
-    if version is not None:
-        parser.add_argument("--version", action="version", version=f"{program} {version}",
-                            help="Display program version information and exit")  # fmt: skip
-    parser.add_argument("files", nargs="*", metavar="FILE", help="the captures")
+def add_judging_options(parser: argparse.ArgumentParser) -> None:
+    """What programs that judge captures ask their users; judging_options() takes the answers."""
     add = parser.add_argument
     add("--endpoint", action="append", type=_address, default=[], metavar="IP",
         help="judge only what this address sent; may be repeated (default every sender)")
@@ -90,8 +81,6 @@ def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
         help="opcodes 0xD9 and 0xDA are Rockhopper's locks, and judged")
     add("--strict", action="store_true",
         help="traits, which are what devices commonly do otherwise, are violations, too")
-    add("--traits", action="store_true",
-        help="say of each flow what its sender's packets have in common: what device it is")
     add("--race-us", type=float, default=1000, metavar="US",
         help="time that a device may take to act on a packet after it was captured (default 1000)")
     add("--queued", type=int, default=0, metavar="N",
@@ -103,7 +92,24 @@ def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
     add("--pair", action="append", type=_pair, default=[], metavar="QPN:QPN",
         help="these two queue pairs are connected (default found by their PSNs)")
     add("--ignore", action="append", type=_rule, default=[], metavar="RULE",
-        help="do not judge by this rule; may be repeated")
+        help="do not judge by this rule; may be repeated")  # fmt: skip
+
+
+def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
+    parser = Parser(
+        program,
+        "Checks captures of RoCEv2 traffic (pcap, pcapng, also gzip) of any device against the rules of the "
+        "transport.",
+        {"EXAMPLES": _EXAMPLES.format(program), "EXIT STATUS": _EXIT_STATUS},
+    )
+    if version is not None:
+        parser.add_argument("--version", action="version", version=f"{program} {version}",
+                            help="Display program version information and exit")  # fmt: skip
+    parser.add_argument("files", nargs="*", metavar="FILE", help="the captures")
+    add_judging_options(parser)
+    add = parser.add_argument
+    add("--traits", action="store_true",
+        help="say of each flow what its sender's packets have in common: what device it is")
     add("--min-packets", type=int, default=1, metavar="N",
         help="fail with status 2 when a capture has fewer packets to judge (default 1)")
     add("--max-lines", type=int, default=100, metavar="N",
@@ -113,7 +119,7 @@ def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
     return parser  # fmt: skip
 
 
-def _options(arguments: argparse.Namespace) -> Options:
+def judging_options(arguments: argparse.Namespace) -> Options:
     pairs = {}
     for one, other in arguments.pair:
         pairs[one], pairs[other] = other, one
@@ -121,7 +127,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         endpoints=frozenset(arguments.endpoint),
         ports=STANDARD_PORTS | frozenset(arguments.port),
         strict=arguments.strict,
-        traits=arguments.traits,
+        traits=getattr(arguments, "traits", False),
         lossy=arguments.lossy,
         pmtu=arguments.pmtu,
         pkeys=frozenset(arguments.pkey) or frozenset((0xFFFF,)),
@@ -217,7 +223,7 @@ def main(
         return CLEAN
     if not arguments.files:
         parser.error("no FILE given")
-    options = _options(arguments)
+    options = judging_options(arguments)
     results, total, bad = [], 0, False
     for path in arguments.files:
         try:

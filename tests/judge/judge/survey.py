@@ -178,13 +178,17 @@ def _pair(survey: Survey, votes, options: Options, report: Report) -> None:
             partner[one], partner[other] = other, one
     unclear = survey.unclear
     ranked = both.most_common()
+    of_flow: dict[FlowKey, list[tuple[FlowKey, FlowKey]]] = {}
+    for pair, _ in ranked:
+        for flow in pair:
+            of_flow.setdefault(flow, []).append(pair)
     for (one, other), count in ranked:
         if one in partner or other in partner or one in unclear or other in unclear:
             continue
         rivals = [
             pair
-            for pair, rival in ranked
-            if rival * 10 >= count * 9
+            for pair in (*of_flow[one], *of_flow[other])
+            if both[pair] * 10 >= count * 9
             and pair != (one, other)
             and (one in pair) != (other in pair)
             and not any(flow in partner for flow in pair)

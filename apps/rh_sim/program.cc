@@ -118,9 +118,8 @@ int program(int argc, char** argv) {
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto scenario = read_scenario(options.scenario);
+  auto scenario = read_scenario(options.scenario, options.seed);
   if (!scenario) return line.input_error(scenario.error());
-  if (options.seed) scenario->seed = *options.seed;
   catch_stop_signals();
   return line.finish(run(*scenario, options, line.arguments()));
 }

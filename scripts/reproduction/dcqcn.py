@@ -36,7 +36,7 @@ def incast(senders, **parameters):
 def convergence(parameters, ecn=None):
     """Two senders, the second of which begins a fifth of the time after the first."""
     document = incast(2, **parameters)
-    document.update(sample='500us', duration='200ms', measure_from='100ms')
+    document.update(sample='2ms', duration='400ms', measure_from='200ms')
     document['flows'][0]['stagger'] = '40ms'
     if ecn:
         document['switches'][0]['ecn'] = ecn
@@ -84,7 +84,7 @@ def measure(simulator, quick):
     for way, document in (("the paper's", convergence({})),
                           ('as of QCN', convergence(SLOW, ecn='40kB,40kB,100%'))):
         if quick:
-            document.update(duration='20ms', measure_from='10ms', sample='500us')
+            document.update(duration='20ms', measure_from='10ms', sample='100us')
             document['flows'][0]['stagger'] = '4ms'
         rates[way] = simulator.run(
             document, f'two senders, parameters {way}', curves=True,

@@ -28,6 +28,9 @@ PFC = {'xoff': '220kB', 'xon': '210kB'}
 PFC_QUEUE = '4MB'
 # Pauses may last longer than the timeout of a network that drops: with PFC it is not to expire.
 PFC_TIMEOUT = 16
+# Without a window the network collapses for longer than seven timeouts of the scenario's, after
+# which a queue pair gives up.
+COLLAPSE_TIMEOUT = 10
 
 
 def document_of(way, load=None, **flow):
@@ -38,6 +41,7 @@ def document_of(way, load=None, **flow):
         document['flows'][0]['recovery'] = {'algorithm': 'go-back-n'}
     if not bounded:
         document['max_unacked_packets'] = UNBOUNDED_PACKETS
+        document['flows'][0]['timeout'] = COLLAPSE_TIMEOUT
     if pfc:
         document['fat_tree'].update(pfc=PFC, queue=PFC_QUEUE)
         document['flows'][0]['timeout'] = PFC_TIMEOUT

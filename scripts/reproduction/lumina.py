@@ -91,7 +91,9 @@ def examine(run, operation, lost):
     asks = _asks(at_receiver, operation, gap)
     heard = [one for one in at_sender if not one.out and _is_ask(one, operation)]
     heard = [one for one in heard if one.time_ns <= tries[1].time_ns and one.time_ns > tries[0].time_ns]
-    story['trigger'] = 'gap' if gap and asks and heard else 'timeout'
+    # A request that a timer has sent is none that the gap has sent.
+    in_time = tries[1].time_ns - tries[0].time_ns < timeout_ns()
+    story['trigger'] = 'gap' if gap and asks and heard and in_time else 'timeout'
     if story['trigger'] == 'gap':
         story['generation_us'] = round((asks[0].time_ns - gap.time_ns) / 1e3, 2)
         story['reaction_us'] = round((tries[1].time_ns - heard[-1].time_ns) / 1e3, 2)
@@ -109,6 +111,10 @@ def _is_ask(packet, operation):
 def _asks(found, operation, gap):
     return [one for one in found if one.out and _is_ask(one, operation)
             and gap is not None and one.time_ns >= gap.time_ns]
+
+
+def timeout_ns():
+    return 4096 << scenario('lumina')['flows'][0]['timeout']
 
 
 def count_of_packets():

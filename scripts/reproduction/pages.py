@@ -13,13 +13,19 @@ def settings(names):
     blocks = []
     for name in names:
         document = json.loads((SCENARIOS / f'{name}.json').read_text())
-        rows = [f'| `{path}` | {value} |' for path, value in _leaves(document, '')]
-        blocks.append('\n'.join([f'`apps/rh_sim/scenarios/reproduce/{name}.json`:', '',
-                                 '| setting | value |', '|---|---|', *rows]))
+        rows = [('setting', 'value')]
+        for member, value in document.items():
+            if isinstance(value, list):
+                rows += [(f'`{member}[{number}]`', ', '.join(_leaves(item)))
+                         for number, item in enumerate(value)]
+            else:
+                rows.append((f'`{member}`', ', '.join(_leaves(value))))
+        blocks.append(f'`apps/rh_sim/scenarios/reproduce/{name}.json`:\n\n{table(rows)}')
     return '\n\n'.join(blocks)
 
 
-def _leaves(value, path):
+def _leaves(value, path=''):
+    """'member value' of each member of a document, those of objects in it by their whole names."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _leaves(member, f'{path}.{name}' if path else name)
@@ -27,7 +33,7 @@ def _leaves(value, path):
         for number, item in enumerate(value):
             yield from _leaves(item, f'{path}[{number}]')
     else:
-        yield path, value
+        yield f'{path} {value}' if path else str(value)
 
 
 def table(rows):
@@ -37,20 +43,26 @@ def table(rows):
     return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
 
 
+def _place(text, kind):
+    """Where the content between the comments of a kind begins and ends; None if there are none."""
+    begin = f'<!-- {kind}: made by scripts/reproduce -->\n'
+    first = text.find(begin)
+    last = text.find(f'<!-- end of {kind} -->')
+    return None if first < 0 or last < first else (first + len(begin), last)
+
+
 def block(text, kind):
     """What a page has between the comments of a kind; None if it has none."""
-    begin, end = f'<!-- {kind}: made by scripts/reproduce -->\n', f'\n<!-- end of {kind} -->'
-    first, last = text.find(begin), text.find(end)
-    return None if first < 0 or last < first else text[first + len(begin):last]
+    place = _place(text, kind)
+    return None if place is None else text[place[0]:place[1]].strip()
 
 
 def with_block(text, kind, content):
     """The page with another content between the comments."""
-    old = block(text, kind)
-    if old is None:
+    place = _place(text, kind)
+    if place is None:
         raise ValueError(f'the page has no place for {kind}')
-    begin = text.index(f'<!-- {kind}: made by scripts/reproduce -->\n')
-    return text[:begin] + text[begin:].replace(old, content, 1)
+    return f'{text[:place[0]]}{content}\n{text[place[1]:]}'
 
 
 def update(path, experiment, figures):

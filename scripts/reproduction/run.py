@@ -34,6 +34,8 @@ def options():
                         help='the folder for the files (docs/reproduce)')
     parser.add_argument('--quick', action='store_true',
                         help='a smoke run of seconds, whose figures say little; with --output')
+    parser.add_argument('--redraw', action='store_true',
+                        help='make picture and tables again of the NAME.json that is there')
     parser.add_argument('--rh-sim', type=pathlib.Path, metavar='PROGRAM',
                         help='the simulator (that of build/release, build/gcc or build/clang)')
     return parser
@@ -58,7 +60,7 @@ def main():
     if arguments.quick and arguments.output is None:
         parser.error('a quick run does not replace the figures of docs/reproduce: add --output DIR')
     program = simulator_program(arguments.rh_sim)
-    if program is None:
+    if program is None and not arguments.redraw:
         parser.error(f'there is no {arguments.rh_sim or "rh-sim"}: build it with '
                      'meson setup build/gcc && ninja -C build/gcc apps/rh-sim')
     try:
@@ -69,7 +71,7 @@ def main():
     simulator = Simulator(program, arguments.seed, arguments.name)
     try:
         write(arguments, simulator, plots, output)
-    except (SimulationError, OSError, subprocess.TimeoutExpired) as error:
+    except (SimulationError, OSError, ValueError, subprocess.TimeoutExpired) as error:
         simulator.finish()
         print(f'scripts/reproduce: {error}', file=sys.stderr)
         return 1
@@ -83,8 +85,11 @@ def main():
 def write(arguments, simulator, plots, output):
     output.mkdir(parents=True, exist_ok=True)
     experiment = EXPERIMENTS[arguments.name]
-    figures = {'seed': arguments.seed, 'quick': arguments.quick,
-               **experiment.measure(simulator, arguments.quick)}
+    if arguments.redraw:
+        figures = json.loads((output / f'{arguments.name}.json').read_text())
+    else:
+        figures = {'seed': arguments.seed, 'quick': arguments.quick,
+                   **experiment.measure(simulator, arguments.quick)}
     simulator.finish()
     # All files are written after all runs: one that fails leaves the old ones.
     (output / f'{arguments.name}.json').write_text(json.dumps(figures, separators=(',', ':')) + '\n')

@@ -13,6 +13,7 @@ SCENARIOS = ('dcqcn-parking-lot', 'dcqcn-incast')
 SENDERS = ('near', 'far.0', 'far.1', 'far.2')
 
 # What the incast is varied by: parameters as those of QCN and DCTCP.
+STEEP = '5kB,200kB,10%'
 SLOW = {'rpg_time_reset': '1500us', 'rpg_byte_reset': '150kB', 'dce_tcp_g': 0.0625}
 
 
@@ -46,7 +47,7 @@ def convergence(parameters, ecn=None):
 def measure(simulator, quick):
     lots, counts = (2, (2, 8)) if quick else (10, (2, 4, 8, 16, 20))
     ways = {'PFC alone': without_dcqcn, 'DCQCN': lambda document: document}
-    simulator.expect(2 * lots + len(counts) + 3)
+    simulator.expect(2 * lots + len(counts) + 4)
     shorter = {'duration': '20ms', 'measure_from': '10ms'} if quick else {}
 
     lot = scenario('dcqcn-parking-lot')
@@ -65,13 +66,18 @@ def measure(simulator, quick):
         fairness[way] = [jain([shares[way][name][i] for name in SENDERS]) for i in range(lots)]
 
     queues = []
-    for count in counts:
-        run = simulator.run({**incast(count), **shorter}, f'{count} senders', )
+    for name, count, ecn in (*((str(count), count, None) for count in counts),
+                             (f'{counts[-1]}, Pmax 10 %', counts[-1], STEEP)):
+        document = {**incast(count), **shorter}
+        if ecn:
+            document['switches'][0]['ecn'] = ecn
+        run = simulator.run(document, f'{name} senders')
         port, group = run.port('s > receiver'), run.group('in')
-        queues.append({'senders': count, 'gbit_per_s': round(group['bit_per_s'] / 1e9, 2),
+        queues.append({'name': name, 'senders': count,
+                       'gbit_per_s': round(group['bit_per_s'] / 1e9, 2),
                        'fairness': round(group['fairness'], 4),
-                       **{f'{name}_kb': round(port['queue_bytes'][name] / 1e3, 1)
-                          for name in ('p50', 'p90', 'p99')},
+                       **{f'{part}_kb': round(port['queue_bytes'][part] / 1e3, 1)
+                          for part in ('p50', 'p90', 'p99')},
                        'ecn_marked': port['ecn_marked'], 'pauses': run.pauses(),
                        'dropped': run.dropped()})
     without = simulator.run({**without_dcqcn(incast(counts[-1])), **shorter},
@@ -112,7 +118,7 @@ def results(figures):
     incasts = [['senders', 'goodput', "Jain's index", 'queue p50', 'p90', 'p99', 'pauses',
                 'dropped']]
     for line in figures['queues']:
-        incasts.append([line['senders'], f'{line["gbit_per_s"]:.1f} Gbit/s',
+        incasts.append([line['name'], f'{line["gbit_per_s"]:.1f} Gbit/s',
                         f'{line["fairness"]:.4f}', *(f'{line[name]:.0f} kB' for name in
                                                      ('p50_kb', 'p90_kb', 'p99_kb')),
                         line['pauses'], line['dropped']])
@@ -145,10 +151,13 @@ def draw(plots, figures):
     ours.set_xticks([row + 0.2 for row in range(4)], SENDERS)
     ours.set_title('ours: Gbit/s of four senders (line: least to most)')
     ours.legend(frameon=False)
-    senders = [line['senders'] for line in figures['queues']]
+    plain, steep = figures['queues'][:-1], figures['queues'][-1]
+    senders = [line['senders'] for line in plain]
     for name, colour in (('p50_kb', 'other'), ('p90_kb', 'middle'), ('p99_kb', 'bad')):
-        lengths.plot(senders, [line[name] for line in figures['queues']], marker='o',
-                     color=colours[colour], label=name[:3])
+        lengths.plot(senders, [line[name] for line in plain], marker='o', color=colours[colour],
+                     label=name[:3])
+    lengths.plot(steep['senders'], steep['p90_kb'], marker='x', linestyle='', color='black',
+                 label='p90, Pmax 10 %')
     lengths.axhspan(5, 200, color='#eeeeee', label='Kmin to Kmax')
     lengths.set_ylim(bottom=0)
     lengths.set_xlabel('senders')

@@ -44,8 +44,9 @@ Expected<void> check_backend(const Options& options) {
       {options.congestion != CongestionAlgorithm::swift &&
            options.swift_target_us != kSwiftTargetUs,
        "--swift-target-delay is for --congestion swift"},
-      {verbs && !options.report.empty(), "--report is for --backend rockhopper: what a device sends "
-                                         "is not seen here"},
+      {verbs && !options.report.empty(),
+       "--report is for --backend rockhopper: what a device sends "
+       "is not seen here"},
       {!options.report.empty() && is_standard_output(options.endpoint.pcap),
        "--report needs the capture in a file, as --pcap FILE"},
       {verbs && options.endpoint.pkey_index != 0, "--pkey-index is for --backend rockhopper"},

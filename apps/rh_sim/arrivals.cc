@@ -19,8 +19,8 @@ std::optional<std::string> SizeDistribution::problem_of(std::span<const Point> p
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (points[i].bytes == 0) return "a size of at least a byte is expected";
-    if (i > 0 && (points[i].fraction < points[i - 1].fraction ||
-                  points[i].bytes < points[i - 1].bytes)) {
+    if (i > 0 &&
+        (points[i].fraction < points[i - 1].fraction || points[i].bytes < points[i - 1].bytes)) {
       return "fractions and sizes must not fall";
     }
   }
@@ -38,9 +38,8 @@ double SizeDistribution::mean() const {
 
 std::uint64_t SizeDistribution::draw(stack::Random& random) const {
   const double fraction = uniform(random);
-  const auto above = std::find_if(points_.begin() + 1, points_.end() - 1, [&](const Point& point) {
-    return fraction < point.fraction;
-  });
+  const auto above = std::find_if(points_.begin() + 1, points_.end() - 1,
+                                  [&](const Point& point) { return fraction < point.fraction; });
   const Point& below = *(above - 1);
   const double width = above->fraction - below.fraction;
   const double part = width == 0 ? 0 : (fraction - below.fraction) / width;

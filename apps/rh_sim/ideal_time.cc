@@ -59,8 +59,8 @@ double time_of(const Train& train, const Path& path, std::uint64_t ip_header) {
     const double bits = 8 * static_cast<double>(wire_bytes(train, packet, ip_header));
     at_ns = 0;
     for (std::size_t i = 0; i < path.size(); ++i) {
-      free_ns[i] = std::max(at_ns, free_ns[i]) +
-                   bits * 1e9 / static_cast<double>(path[i]->rate_bits_per_s);
+      free_ns[i] =
+          std::max(at_ns, free_ns[i]) + bits * 1e9 / static_cast<double>(path[i]->rate_bits_per_s);
       at_ns = free_ns[i] + static_cast<double>(path[i]->delay_ns);
     }
   }
@@ -82,9 +82,12 @@ Exchange exchange_of(const FlowSpec& flow) {
     case WrOpcode::atomic_cmp_and_swp:
     case WrOpcode::atomic_fetch_and_add:
       return {{.first_header = kAtomicEth}, {.first_header = kAeth + kAtomicAckEth}};
-    case WrOpcode::rdma_write_with_imm: return {data_train(flow, kReth, kImmediate), acknowledge};
-    case WrOpcode::rdma_write: return {data_train(flow, kReth, 0), acknowledge};
-    default: return {data_train(flow, 0, 0), acknowledge};
+    case WrOpcode::rdma_write_with_imm:
+      return {data_train(flow, kReth, kImmediate), acknowledge};
+    case WrOpcode::rdma_write:
+      return {data_train(flow, kReth, 0), acknowledge};
+    default:
+      return {data_train(flow, 0, 0), acknowledge};
   }
 }
 

@@ -131,9 +131,7 @@ Expected<void> run(const Scenario& scenario, const Options& options,
   }
   ROCKHOPPER_TRY(simulation.finish());
   if (!options.plot.empty()) ROCKHOPPER_TRY(write_plots(simulation, options.plot));
-  if (report) {
-    ROCKHOPPER_TRY(report->page.make(captures_of(scenario, report->captures)));
-  }
+  if (report) ROCKHOPPER_TRY(report->page.make(captures_of(scenario, report->captures)));
   if (stop_requested()) return tl::make_unexpected(interrupted());
   const std::string problem = shortcoming(simulation);
   if (!problem.empty()) return fail(ErrorCode::io, "{}", problem);

@@ -261,11 +261,13 @@ class Reader {
   }
 
   /// Appends a three-tier fat tree of switches with k ports (Al-Fares et al., SIGCOMM 2008): k pods
-  /// of k/2 edge and k/2 aggregation switches, k/2 hosts at each edge switch, (k/2)^2 core switches.
+  /// of k/2 edge and k/2 aggregation switches, k/2 hosts at each edge switch, (k/2)^2 core
+  /// switches.
   void add_fat_tree(JsonObject& object) {
     const std::uint64_t k = object.number("k", 2, kFatTreePortsMax);
     if (k % 2 != 0) return object.fail("k", "an even number is expected");
-    LinkSpec link{.rate_bits_per_s = object.rate("rate"), .delay_ns = object.time_ns("delay", 1000)};
+    LinkSpec link{.rate_bits_per_s = object.rate("rate"),
+                  .delay_ns = object.time_ns("delay", 1000)};
     link.queue_bytes = object.bytes("queue", std::uint64_t{1} << 22);
     link.ecn = ecn_of(object, {});
     const NodeSpec fabric{.is_host = false, .pfc = pfc_of(object)};

@@ -28,10 +28,10 @@ struct PfcThresholds {
 
 struct SwitchConfig {
   std::optional<PfcThresholds> pfc{};
-  PriorityMap priorities{};     ///< of all ports
+  PriorityMap priorities{};  ///< of all ports
   /// For pause frames and copies of what goes to a group; not owned. Required with `pfc`.
   rte_mempool* pool = nullptr;
-  std::uint64_t seed = 1;       ///< of the choice among paths
+  std::uint64_t seed = 1;  ///< of the choice among paths
 };
 
 struct SwitchCounters {

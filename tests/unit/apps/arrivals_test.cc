@@ -19,7 +19,8 @@ TEST(SizeDistribution, SaysWhatIsWrong) {
   EXPECT_FALSE(SizeDistribution::problem_of(Points{{0, 1}, {0.5, 9}, {0.5, 20}, {1, 30}}));
   for (const Points& points :
        {Points{}, Points{{0, 1}}, Points{{0.1, 1}, {1, 2}}, Points{{0, 1}, {0.9, 2}},
-        Points{{0, 0}, {1, 2}}, Points{{0, 3}, {1, 2}}, Points{{0, 1}, {0.6, 2}, {0.5, 3}, {1, 4}}}) {
+        Points{{0, 0}, {1, 2}}, Points{{0, 3}, {1, 2}},
+        Points{{0, 1}, {0.6, 2}, {0.5, 3}, {1, 4}}}) {
     EXPECT_TRUE(SizeDistribution::problem_of(points).has_value()) << points.size();
   }
 }

@@ -107,11 +107,14 @@ def jain(rates):
     return round(sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates)), 4)
 
 
+def _spread(values):
+    return f'{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})'
+
+
 def results(figures):
     lines = [['', *SENDERS, "Jain's index", 'pauses a run', 'queue at the receiver, p90']]
     for way, shares in figures['shares'].items():
-        lines.append([way, *(f'{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})'
-                             for values in shares.values()),
+        lines.append([way, *(_spread(values) for values in shares.values()),
                       f'{statistics.median(figures["fairness"][way]):.3f}',
                       f'{statistics.median(figures["pauses"][way]):.0f}',
                       f'{statistics.median(figures["port_p90_kb"][way]):.0f} kB'])
@@ -123,8 +126,8 @@ def results(figures):
                                                      ('p50_kb', 'p90_kb', 'p99_kb')),
                         line['pauses'], line['dropped']])
     without = figures['pfc_queue']
-    incasts.append([f'{without["senders"]}, PFC alone', f'{without["gbit_per_s"]:.1f} Gbit/s', '', '',
-                    f'{without["p90_kb"]:.0f} kB', '', without['pauses'], 0])
+    incasts.append([f'{without["senders"]}, PFC alone', f'{without["gbit_per_s"]:.1f} Gbit/s',
+                    '', '', f'{without["p90_kb"]:.0f} kB', '', without['pauses'], 0])
     converged = [['parameters', "Jain's index of two senders, second half"]]
     converged += [[way, f'{found["fairness"]:.4f}'] for way, found in figures['rates'].items()]
     return '\n\n'.join([
@@ -145,7 +148,8 @@ def draw(plots, figures):
             middle = statistics.median(values)
             ours.bar(row + 0.4 * place, middle, 0.36, color=colours[colour],
                      label=way if row == 0 else None)
-            ours.plot([row + 0.4 * place] * 2, [min(values), max(values)], color='black', linewidth=1)
+            ours.plot([row + 0.4 * place] * 2, [min(values), max(values)], color='black',
+                      linewidth=1)
     ours.axhline(sum(statistics.median(figures['shares']['DCQCN'][name]) for name in SENDERS) / 4,
                  color='black', linestyle=':', linewidth=0.8)
     ours.set_xticks([row + 0.2 for row in range(4)], SENDERS)

@@ -101,8 +101,8 @@ def results(figures):
 def draw(plots, figures):
     figure, axes = plots.subplots(1, 3, figsize=(12, 3.6), layout='constrained')
     colours = charts.COLOURS
-    charts.trend_bars(axes[0], ['RoCE\nwith PFC', 'IRN\nno PFC', 'IRN\nwith PFC', 'IRN, but\ngo-back-N'],
-                      [2, 1, 1.05, 1.7],
+    charts.trend_bars(axes[0], ['RoCE\nwith PFC', 'IRN\nno PFC', 'IRN\nwith PFC',
+                                'IRN, but\ngo-back-N'], [2, 1, 1.05, 1.7],
                       [colours[name] for name in ('middle', 'good', 'other', 'bad')])
     axes[0].set_ylabel('average slowdown')
     ways = figures['ways']

@@ -90,7 +90,7 @@ def examine(run, operation, lost):
     gap = next((one for one in arrived if ahead(one.psn, psn) > 0), None)
     asks = _asks(at_receiver, operation, gap)
     heard = [one for one in at_sender if not one.out and _is_ask(one, operation)]
-    heard = [one for one in heard if one.time_ns <= tries[1].time_ns and one.time_ns > tries[0].time_ns]
+    heard = [one for one in heard if tries[0].time_ns < one.time_ns <= tries[1].time_ns]
     # A request that a timer has sent is none that the gap has sent.
     in_time = tries[1].time_ns - tries[0].time_ns < timeout_ns()
     story['trigger'] = 'gap' if gap and asks and heard and in_time else 'timeout'

@@ -92,7 +92,8 @@ def write(arguments, simulator, plots, output):
                    **experiment.measure(simulator, arguments.quick)}
     simulator.finish()
     # All files are written after all runs: one that fails leaves the old ones.
-    (output / f'{arguments.name}.json').write_text(json.dumps(figures, separators=(',', ':')) + '\n')
+    text = json.dumps(figures, separators=(',', ':')) + '\n'
+    (output / f'{arguments.name}.json').write_text(text)
     charts.save(plots, experiment.draw(plots, figures), output / f'{arguments.name}.svg')
     pages.update(output / f'{arguments.name}.md', experiment, figures)
     print(experiment.results(figures))

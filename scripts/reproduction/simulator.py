@@ -58,7 +58,7 @@ class Run:
         return sum(one['pfc_sent'] for one in self.report['switches'])
 
     def curve(self, kind, name):
-        """[(seconds, value)] of a flow ('rates', in Gbit/s) or a switch port ('queues', in bytes)."""
+        """[(seconds, value)] of a flow ('rates', Gbit/s) or a switch port ('queues', bytes)."""
         with open(self._folder / f'run-{kind}.csv', newline='') as file:
             rows = csv.reader(file)
             column = next(rows).index(name)

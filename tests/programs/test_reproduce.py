@@ -4,14 +4,13 @@
 one seed, the same bytes; what is refused."""
 
 import json
-import os
 import pathlib
 import subprocess
 
 import support
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / 'scripts/reproduce'
-PROGRAM = pathlib.Path(os.environ['ROCKHOPPER_PROGRAMS']) / 'rh-sim'
+PROGRAM = support.PROGRAMS / 'rh-sim'
 
 
 class Reproduce(support.ProgramTest):
@@ -75,7 +74,8 @@ class Reproduce(support.ProgramTest):
         broken = self.lab.path('broken')
         broken.write_text('#!/bin/sh\necho it broke >&2\nexit 1\n')
         broken.chmod(0o755)
-        done = self.reproduce('irn', '--output', self.lab.path('none'), '--rh-sim', broken, status=1)
+        done = self.reproduce('irn', '--output', self.lab.path('none'), '--rh-sim', broken,
+                              status=1)
         self.assertIn('it broke', done.stderr)
         self.assertFalse(list(self.lab.path('none').glob('*')), 'nothing is half done')
 

@@ -116,8 +116,8 @@ class Sim(support.ProgramTest):
         flows = [{'name': f'{operation} {size}', 'from': 'h0', 'to': 'h15', 'operation': operation,
                   'size': size, 'count': 1, 'path_mtu': 1024, 'start': f'{number}ms'}
                  for number, (operation, size) in enumerate(
-                     (operation, size) for operation in ('write', 'send', 'read')
-                     for size in (8, 1000, 5000, 64 * 1024))]
+                     ((operation, size) for operation in ('write', 'send', 'read')
+                      for size in (8, 1000, 5000, 64 * 1024)), 1)]  # at 0 hosts say who they are
         document = {'duration': '100ms', 'fat_tree': TREE['fat_tree'], 'flows': flows}
         report = json.loads(self.simulate(self.scenario(document), '--json').output())
         for flow in report['flows']:

@@ -37,8 +37,8 @@ TEST(IdealTimes, AreThoseOfStoreAndForward) {
       << "a RETH, and padding";
   // The second packet is forwarded while the third arrives.
   EXPECT_EQ(ideal_ns(R"("operation": "write", "size": 3072)"),
-            4 * (kPacket + 1024) + 16 + 16 + 2000 + 2 * (kAcknowledge + 1000) - 16)
-      << "the longer first packet is in the way once";
+            4 * (kPacket + 1024) + 16 + 16 + 2000 + 2 * (kAcknowledge + 1000))
+      << "the longer first packet is in the way on both links";
   EXPECT_EQ(ideal_ns(R"("operation": "read", "size": 1024)"),
             2 * (kPacket + 16 + 1000) + 2 * (kPacket + 4 + 1024 + 1000));
   EXPECT_EQ(ideal_ns(R"("operation": "faa")"),

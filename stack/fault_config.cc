@@ -43,8 +43,10 @@ bool parse_opcode_drop(std::string_view text, OpcodeDrop& drop) {
   std::string_view rest;
   std::string_view part;
   if (split(text, '*', rest, part) && !parse_unsigned(part, drop.limit)) return false;
+  std::string_view which;
+  if (split(rest, '+', which, part) && !parse_unsigned(part, drop.skip)) return false;
   std::string_view opcodes;
-  if (split(rest, '@', opcodes, part)) {
+  if (split(which, '@', opcodes, part)) {
     std::string_view offset;
     std::string_view value;
     std::uint64_t wide = 0;
@@ -147,7 +149,7 @@ constexpr std::array kKeys = {
         "a number of packets"},
     Key{"drop_opcode",
         [](auto v, auto& r) { return parse_opcode_drop(v, r.drop_opcodes.emplace_back()); },
-        "opcodes as 0x11, 0x06-0x0a, 0xd8@16=3 or 0x11*1"},
+        "opcodes as 0x11, 0x06-0x0a, 0xd8@16=3, 0x11*1 or 0x06-0x0a+9*1"},
     Key{"blackhole", [](auto v, auto& r) { return parse_black_hole(v, r.black_hole); },
         "lengths and a mean interval of 1ms or more, as 100ms-5s/10s"},
     Key{"blackhole_at", [](auto v, auto& r) { return parse_fixed_hole(v, r.black_hole); },

@@ -18,7 +18,8 @@ struct OpcodeDrop {
   std::uint8_t last = 0;
   std::optional<std::uint16_t> match_offset{};  ///< from the start of the BTH
   std::uint8_t match_value = 0;
-  std::uint64_t limit = UINT64_MAX;  ///< the first so many matching packets
+  std::uint64_t skip = 0;            ///< so many matching packets pass first
+  std::uint64_t limit = UINT64_MAX;  ///< then at most so many are dropped
 };
 
 /// Times without any packet: each lasts length_min_ns to length_max_ns and begins, at random, up to
@@ -68,7 +69,8 @@ struct FaultConfig {
 ///     delay=TIME jitter=TIME                           250ns 10us 2ms 1.5s
 ///     rate=RATE queue=PACKETS                          100Mbit, 1Gbit (powers of ten)
 ///     drop_every=N
-///     drop_opcode=OP[-OP][@OFFSET=VALUE][*COUNT]       0x11, 0x06-0x0a, 0xd8@16=3, 0x11*1
+///     drop_opcode=OP[-OP][@OFFSET=VALUE][+SKIP][*COUNT]
+///                            0x11, 0x06-0x0a, 0xd8@16=3, 0x11*1; 0x06-0x0a+9*1: the tenth only
 ///     blackhole=TIME[-TIME]/INTERVAL  blackhole_at=START+LENGTH
 ///     profile=P0..P6   seed=N
 ///

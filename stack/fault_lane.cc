@@ -105,6 +105,10 @@ Counter* FaultLane::reason_to_drop(const rte_mbuf* packet, std::uint64_t now_ns)
   }
   for (OpcodeDrop& drop : rates_.drop_opcodes) {
     if (matches(drop, packet)) {
+      if (drop.skip > 0) {
+        --drop.skip;
+        continue;
+      }
       --drop.limit;
       return &counters_.dropped_opcode;
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/common/output_file.h"
 #include "apps/common/sizes.h"
 #include "apps/rh_perf/messages.h"
 #include "roce/qp_attributes.h"
@@ -43,6 +44,11 @@ Expected<void> check_backend(const Options& options) {
       {options.congestion != CongestionAlgorithm::swift &&
            options.swift_target_us != kSwiftTargetUs,
        "--swift-target-delay is for --congestion swift"},
+      {verbs && !options.report.empty(),
+       "--report is for --backend rockhopper: what a device sends "
+       "is not seen here"},
+      {!options.report.empty() && is_standard_output(options.endpoint.pcap),
+       "--report needs the capture in a file, as --pcap FILE"},
       {verbs && options.endpoint.pkey_index != 0, "--pkey-index is for --backend rockhopper"},
       {verbs && (options.adaptive_timeout || selective),
        "--recovery and --adaptive-timeout are for --backend rockhopper"},
@@ -222,6 +228,9 @@ void add_options(const OptionSet& app, Options& options) {
   app.add_option("-x,--gid-index INDEX", options.gid_index,
                  "own address: 0 is the first --ip; for verbs, the index in the device's table. "
                  "Default: one of the peer's family");
+  app.add_option("--report FILE", options.report,
+                 "make a page of what was on the wire, by rh-report: PSNs over time, ladders, "
+                 "findings");
   const Option window = add_workload_options(app.group("Workload (the client's count)"), options);
   add_endpoint_options(app, options.endpoint);
   app.check([&options, window]() -> Expected<void> {

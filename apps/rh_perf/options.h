@@ -37,6 +37,7 @@ struct Options : MeasuringOptions {
   bool ignored = false;  ///< perftest's options that have no meaning here
   bool rdma_cm = false;  ///< perftest: connect and exchange through the connection manager
   std::optional<unsigned> gid_index;
+  std::string report;  ///< a page that rh-report makes; empty: none
 
   std::vector<Operation> operations{Operation::send};
   RunKind kind = RunKind::bandwidth;

@@ -10,6 +10,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint.h"
 #include "apps/common/measuring.h"
+#include "apps/common/report_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/tcp.h"
 #include "apps/rh_perf/client.h"
@@ -110,6 +111,33 @@ Expected<void> run(const Options& options, const std::optional<EndpointConfig>& 
   return result;
 }
 
+struct Report {
+  ReportPage page;
+  TemporaryFolder folder;  ///< of the capture, where none is asked for
+};
+
+/// Finds what makes the page, and sees to it that there is a capture.
+Expected<std::optional<Report>> prepare_report(Options& options) {
+  if (options.report.empty()) return std::nullopt;
+  Report report;
+  ROCKHOPPER_TRY(report.page, ReportPage::prepare(options.report));
+  if (options.endpoint.pcap.empty()) {
+    ROCKHOPPER_TRY(report.folder, TemporaryFolder::make());
+    options.endpoint.pcap = (report.folder.path() / "run.pcapng").string();
+  }
+  return report;
+}
+
+/// The page is made of runs that failed, too: then it is needed most.
+Expected<void> run_and_report(const Options& options, const std::optional<EndpointConfig>& config,
+                              const stack::Arguments& arguments,
+                              const std::optional<Report>& report) {
+  auto result = run(options, config, arguments);
+  if (!report) return result;
+  auto made = report->page.make({options.endpoint.pcap});
+  return result ? made : result;
+}
+
 /// None for the verbs backend.
 Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options,
                                                         const CommandLine& line) {
@@ -130,9 +158,11 @@ int program(int argc, char** argv) {
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
+  const auto report = prepare_report(options);
+  if (!report) return line.input_error(report.error());
   return line.run(endpoint_config(options, line), options.json,
                   [&](const auto& config, const stack::Arguments& arguments) {
-                    return run(options, config, arguments);
+                    return run_and_report(options, config, arguments, *report);
                   });
 }
 

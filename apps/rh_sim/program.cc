@@ -12,6 +12,7 @@
 #include "apps/common/option_set.h"
 #include "apps/common/output_file.h"
 #include "apps/common/progress.h"
+#include "apps/common/report_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/rh_sim/plots.h"
@@ -30,13 +31,15 @@ const ProgramText kText{
     "  rh-sim run.json                   tables of flows, queues and counters\n"
     "  rh-sim run.json --seed 7 --json\n"
     "  rh-sim run.json --plot out        out-rates.svg, out-queues.svg, and figures\n"
-    "  rh-sim run.json --pcap run.pcapng      a capture of each host's link\n"};
+    "  rh-sim run.json --pcap run.pcapng      a capture of each host's link\n"
+    "  rh-sim run.json --report run.html      a page of what was on the wire\n"};
 
 struct Options {
   std::string scenario;
   std::optional<std::uint64_t> seed;
   std::string pcap;
   std::string plot;
+  std::string report;
   bool json = false;
 };
 
@@ -50,6 +53,9 @@ void add_options(const OptionSet& app, Options& options) {
   app.add_option("--plot PREFIX", options.plot,
                  "draw the flows' rates and the switches' queues over time: out gives "
                  "out-rates.svg, out-queues.svg, and the figures as CSV");
+  app.add_option("--report FILE", options.report,
+                 "make a page of what was on the wire, by rh-report: PSNs over time, ladders, "
+                 "findings");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
   app.check([&options] {
     return refuse_standard_output("--pcap", options.pcap).and_then([&options] {
@@ -84,10 +90,30 @@ std::string shortcoming(const Simulation& simulation) {
   return {};
 }
 
+/// The page, and the captures that it is made of: those that are asked for, or some of a moment.
+struct Report {
+  ReportPage page;
+  TemporaryFolder folder;
+  std::string captures;
+};
+
+Expected<std::optional<Report>> prepare_report(const Options& options) {
+  if (options.report.empty()) return std::nullopt;
+  Report report;
+  ROCKHOPPER_TRY(report.page, ReportPage::prepare(options.report));
+  report.captures = options.pcap;
+  if (report.captures.empty()) {
+    ROCKHOPPER_TRY(report.folder, TemporaryFolder::make());
+    report.captures = (report.folder.path() / "run.pcapng").string();
+  }
+  return report;
+}
+
 Expected<void> run(const Scenario& scenario, const Options& options,
-                   const stack::Arguments& arguments) {
+                   const stack::Arguments& arguments, const std::optional<Report>& report) {
   ROCKHOPPER_TRY(const auto eal, stack::Eal::start(arguments, {.memory_mb = memory_mb(scenario)}));
-  ROCKHOPPER_TRY(auto created, Simulation::create(scenario, options.pcap));
+  ROCKHOPPER_TRY(auto created,
+                 Simulation::create(scenario, report ? report->captures : options.pcap));
   Simulation& simulation = *created;
   const std::uint64_t start_ns = steady_now_ns();
   {
@@ -105,6 +131,7 @@ Expected<void> run(const Scenario& scenario, const Options& options,
   }
   ROCKHOPPER_TRY(simulation.finish());
   if (!options.plot.empty()) ROCKHOPPER_TRY(write_plots(simulation, options.plot));
+  if (report) ROCKHOPPER_TRY(report->page.make(captures_of(scenario, report->captures)));
   if (stop_requested()) return tl::make_unexpected(interrupted());
   const std::string problem = shortcoming(simulation);
   if (!problem.empty()) return fail(ErrorCode::io, "{}", problem);
@@ -118,11 +145,12 @@ int program(int argc, char** argv) {
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto scenario = read_scenario(options.scenario);
+  auto scenario = read_scenario(options.scenario, options.seed);
   if (!scenario) return line.input_error(scenario.error());
-  if (options.seed) scenario->seed = *options.seed;
+  const auto report = prepare_report(options);
+  if (!report) return line.input_error(report.error());
   catch_stop_signals();
-  return line.finish(run(*scenario, options, line.arguments()));
+  return line.finish(run(*scenario, options, line.arguments(), *report));
 }
 
 }  // namespace rockhopper::apps::sim

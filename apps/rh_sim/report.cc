@@ -3,10 +3,16 @@
 #include "apps/rh_sim/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "apps/rh_sim/ideal_time.h"
 
 namespace rockhopper::apps::sim {
 namespace {
@@ -59,6 +65,44 @@ void print_flows(std::FILE* out, const Simulation& simulation) {
   }
 }
 
+double average(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Returns the value that `fraction` of all do not exceed. Requires sorted values, at least one.
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const double rank = std::ceil(fraction * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+/// By flow: the average time of its messages as a multiple of what one takes in an empty network.
+using Slowdowns = std::vector<std::optional<double>>;
+
+Slowdowns slowdowns_of(const Simulation& simulation) {
+  IdealTimes ideal(simulation.scenario());
+  Slowdowns slowdowns;
+  for (const auto& flow : simulation.flows()) {
+    const auto ideal_ns = ideal.of(flow->spec());
+    slowdowns.emplace_back();
+    if (ideal_ns && flow->result().completed > 0) {
+      slowdowns.back() = average_us(flow->result()) * 1e3 / static_cast<double>(*ideal_ns);
+    }
+  }
+  return slowdowns;
+}
+
+std::vector<double> sorted_slowdowns(const Simulation& simulation, const Slowdowns& slowdowns,
+                                     std::size_t group) {
+  std::vector<double> sorted;
+  for (std::size_t i = 0; i < slowdowns.size(); ++i) {
+    if (slowdowns[i] && simulation.flows()[i]->spec().group == group) {
+      sorted.push_back(*slowdowns[i]);
+    }
+  }
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
 struct GroupSum {
   std::size_t flows = 0;
   std::uint64_t completed = 0;
@@ -79,17 +123,21 @@ GroupSum sum_of(const Simulation& simulation, std::size_t group) {
 }
 
 void print_groups(std::FILE* out, const Simulation& simulation) {
-  fmt::print(out, "\n{:<16} {:>6} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10}\n", "group", "flows",
-             "completed", "Gbit/s", "fairness", "p50 us", "p99 us", "p99.9 us");
+  fmt::print(out, "\n{:<16} {:>6} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>9}\n", "group",
+             "flows", "completed", "Gbit/s", "fairness", "p50 us", "p99 us", "p99.9 us",
+             "slowdown");
+  const Slowdowns slowdowns = slowdowns_of(simulation);
   for (std::size_t i = 0; i < simulation.scenario().groups.size(); ++i) {
     const GroupSum sum = sum_of(simulation, i);
     const auto& latency = simulation.latencies()[i];
-    const auto percentile = [&latency](double fraction) {
+    const std::vector<double> slowest = sorted_slowdowns(simulation, slowdowns, i);
+    const auto latency_us = [&latency](double fraction) {
       return latency.count() == 0 ? 0 : latency.percentile_ns(fraction) * 1e-3;
     };
-    fmt::print(out, "{:<16} {:>6} {:>10} {:>9.3f} {:>9.4f} {:>10.2f} {:>10.2f} {:>10.2f}\n",
+    fmt::print(out, "{:<16} {:>6} {:>10} {:>9.3f} {:>9.4f} {:>10.2f} {:>10.2f} {:>10.2f} {:>9}\n",
                simulation.scenario().groups[i], sum.flows, sum.completed, sum.rate * 1e-9,
-               simulation.fairness(i), percentile(0.5), percentile(0.99), percentile(0.999));
+               simulation.fairness(i), latency_us(0.5), latency_us(0.99), latency_us(0.999),
+               slowest.empty() ? "-" : fmt::format("{:.2f}", average(slowest)));
   }
 }
 
@@ -126,6 +174,7 @@ nlohmann::json switches_json(Simulation& simulation) {
                         {"dropped_queue_full", c.dropped_queue_full.value()},
                         {"dropped_same_port", c.dropped_same_port.value()},
                         {"dropped_no_route", c.dropped_no_route.value()},
+                        {"dropped_no_mbuf", c.dropped_no_mbuf.value()},
                         {"pfc_sent", c.pfc_sent.value()},
                         {"pfc_received", c.pfc_received.value()},
                         {"pfc_no_mbuf", c.pfc_no_mbuf.value()}});
@@ -133,9 +182,21 @@ nlohmann::json switches_json(Simulation& simulation) {
   return switches;
 }
 
+/// The lengths that a queue had at the sampling times from `measure_from` on, in order.
+std::vector<double> sorted_lengths(const Simulation& simulation, std::size_t port) {
+  const auto& times = simulation.sample_times();
+  const double from = static_cast<double>(simulation.scenario().measure_from_ns) * 1e-9;
+  const auto skipped = std::lower_bound(times.begin(), times.end(), from) - times.begin();
+  const auto& lengths = simulation.queues()[port].values;
+  std::vector<double> sorted(lengths.begin() + skipped, lengths.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
 nlohmann::json ports_json(const Simulation& simulation) {
   nlohmann::json ports = nlohmann::json::array();
   for (const SwitchPort& port : simulation.switch_ports()) {
+    const std::vector<double> lengths = sorted_lengths(simulation, ports.size());
     const stack::net::OutputPort& output = port.channel->output();
     ports.push_back({{"name", port.name},
                      {"packets", port.channel->counters().packets.value()},
@@ -144,11 +205,17 @@ nlohmann::json ports_json(const Simulation& simulation) {
                      {"ecn_not_marked", output.counters().ecn_not_marked.value()},
                      {"pauses", output.counters().pauses.value()},
                      {"longest_queue_bytes", output.longest_bytes()}});
+    if (!lengths.empty()) {
+      ports.back()["queue_bytes"] = {{"average", average(lengths)},
+                                     {"p50", percentile(lengths, 0.5)},
+                                     {"p90", percentile(lengths, 0.9)},
+                                     {"p99", percentile(lengths, 0.99)}};
+    }
   }
   return ports;
 }
 
-nlohmann::json flows_json(const Simulation& simulation) {
+nlohmann::json flows_json(const Simulation& simulation, const Slowdowns& slowdowns) {
   nlohmann::json flows = nlohmann::json::array();
   for (const auto& flow : simulation.flows()) {
     const FlowSpec& spec = flow->spec();
@@ -163,12 +230,15 @@ nlohmann::json flows_json(const Simulation& simulation) {
                      {"bytes", result.bytes},
                      {"bit_per_s", simulation.measured_rate(*flow)},
                      {"latency_avg_us", average_us(result)},
-                     {"latency_max_us", static_cast<double>(result.latency_max_ns) * 1e-3}});
+                     {"latency_max_us", static_cast<double>(result.latency_max_ns) * 1e-3},
+                     {"size", spec.size},
+                     {"start_us", static_cast<double>(spec.start_ns) * 1e-3}});
+    if (const auto slowdown = slowdowns[flows.size() - 1]) flows.back()["slowdown"] = *slowdown;
   }
   return flows;
 }
 
-nlohmann::json groups_json(const Simulation& simulation) {
+nlohmann::json groups_json(const Simulation& simulation, const Slowdowns& slowdowns) {
   nlohmann::json groups = nlohmann::json::array();
   for (std::size_t i = 0; i < simulation.scenario().groups.size(); ++i) {
     const GroupSum sum = sum_of(simulation, i);
@@ -180,10 +250,17 @@ nlohmann::json groups_json(const Simulation& simulation) {
                           {"bit_per_s", sum.rate},
                           {"fairness", simulation.fairness(i)}};
     if (latency.count() > 0) {
-      object["latency_us"] = {{"p50", latency.percentile_ns(0.5) * 1e-3},
+      object["latency_us"] = {{"average", latency.summary(1).average_ns * 1e-3},
+                              {"p50", latency.percentile_ns(0.5) * 1e-3},
                               {"p90", latency.percentile_ns(0.9) * 1e-3},
                               {"p99", latency.percentile_ns(0.99) * 1e-3},
                               {"p99.9", latency.percentile_ns(0.999) * 1e-3}};
+    }
+    const std::vector<double> slowest = sorted_slowdowns(simulation, slowdowns, i);
+    if (!slowest.empty()) {
+      object["slowdown"] = {{"average", average(slowest)},
+                            {"p50", percentile(slowest, 0.5)},
+                            {"p99", percentile(slowest, 0.99)}};
     }
     groups.push_back(std::move(object));
   }
@@ -219,12 +296,13 @@ void print_report(std::FILE* out, Simulation& simulation) {
 
 std::string json_report(Simulation& simulation) {
   const Scenario& scenario = simulation.scenario();
+  const Slowdowns slowdowns = slowdowns_of(simulation);
   const nlohmann::json report{{"program", "rh-sim"},
                               {"scenario", scenario.name},
                               {"seed", scenario.seed},
                               {"seconds", static_cast<double>(simulation.passed_ns()) * 1e-9},
-                              {"groups", groups_json(simulation)},
-                              {"flows", flows_json(simulation)},
+                              {"groups", groups_json(simulation, slowdowns)},
+                              {"flows", flows_json(simulation, slowdowns)},
                               {"switches", switches_json(simulation)},
                               {"switch_ports", ports_json(simulation)},
                               {"counters", host_counters(simulation)}};

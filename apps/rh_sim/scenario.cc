@@ -11,6 +11,7 @@
 
 #include "apps/common/json.h"
 #include "apps/common/personality_file.h"
+#include "apps/rh_sim/arrivals.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::sim {
@@ -23,6 +24,8 @@ using stack::sim::NodeIndex;
 constexpr std::size_t kFlowsMax = 1 << 16;
 constexpr std::uint64_t kTimeMaxNs = 1'000'000'000'000;
 constexpr std::uint64_t kSamples = 200;
+constexpr std::uint64_t kFatTreePortsMax = 24;  // 3456 hosts
+constexpr std::uint64_t kMessageMax = std::uint64_t{1} << 26;
 
 constexpr std::array kTransports = {std::pair{std::string_view("rc"), QpType::rc},
                                     std::pair{std::string_view("uc"), QpType::uc},
@@ -45,6 +48,8 @@ constexpr std::array kOperations = {
 /// Reads one document. Nodes are known by name, and groups of equal nodes by theirs.
 class Reader {
  public:
+  explicit Reader(std::optional<std::uint64_t> seed) : seed_(seed) {}
+
   Expected<Scenario> read(const nlohmann::json& document) {
     JsonObject root(document, "", errors_);
     read_head(root);
@@ -54,6 +59,7 @@ class Reader {
     for (JsonObject& fabric : root.objects("switches")) {
       add_nodes(fabric, false);
     }
+    if (auto tree = root.object("fat_tree")) add_fat_tree(*tree);
     for (JsonObject& link : root.objects("links")) {
       add_links(link);
     }
@@ -90,6 +96,7 @@ class Reader {
   void read_head(JsonObject& root) {
     scenario_.name = root.text("name", "");
     scenario_.seed = root.number("seed", 0, UINT64_MAX, 1);
+    if (seed_) scenario_.seed = *seed_;
     scenario_.duration_ns = root.time_ns("duration");
     if (scenario_.duration_ns == 0 || scenario_.duration_ns > kTimeMaxNs) {
       root.fail("duration", "a time above 0 and up to 1000s is expected");
@@ -204,12 +211,7 @@ class Reader {
     if (!hosts) {
       defaults.queue_bytes = object.bytes("queue", defaults.queue_bytes);
       defaults.ecn = ecn_of(object, {});
-      if (auto pfc = object.object("pfc")) {
-        node.pfc = stack::sim::PfcThresholds{.xoff_bytes = pfc->bytes("xoff"),
-                                             .xon_bytes = pfc->bytes("xon")};
-        if (node.pfc->xon_bytes > node.pfc->xoff_bytes) pfc->fail("xon", "is above xoff");
-        pfc->finish();
-      }
+      node.pfc = pfc_of(object);
     } else {
       node.poll_interval_ns = object.time_ns("poll_interval", scenario_.poll_interval_ns);
       if (object.has("personality")) {
@@ -221,15 +223,23 @@ class Reader {
         }
       }
     }
+    const bool numbered = object.has("count");
     object.finish();
+    append_nodes(object, std::move(node), numbered ? std::optional(count) : std::nullopt, defaults);
+  }
+
+  /// Appends one node, or a group of `count` whose names end in their numbers.
+  void append_nodes(JsonObject& object, NodeSpec node, std::optional<std::uint64_t> count,
+                    const SwitchDefaults& defaults) {
+    const std::string name = node.name;
     if (names_.contains(name) || name.empty()) object.fail("name", "is empty or taken");
-    if (scenario_.nodes.size() + count > stack::sim::kNodesMax) {
+    if (scenario_.nodes.size() + count.value_or(1) > stack::sim::kNodesMax) {
       object.fail("count", fmt::format("there are at most {} nodes", stack::sim::kNodesMax));
       return;
     }
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = 0; i < count.value_or(1); ++i) {
       const auto index = static_cast<NodeIndex>(scenario_.nodes.size());
-      if (object.has("count")) {
+      if (count) {
         node.name = fmt::format("{}{}", name, i);
         if (names_.contains(node.name)) object.fail("name", node.name + " is taken");
         names_[node.name] = {index};
@@ -237,6 +247,58 @@ class Reader {
       names_[name].push_back(index);
       scenario_.nodes.push_back(node);
       defaults_.push_back(defaults);
+    }
+  }
+
+  static std::optional<stack::sim::PfcThresholds> pfc_of(JsonObject& object) {
+    auto pfc = object.object("pfc");
+    if (!pfc) return {};
+    const stack::sim::PfcThresholds thresholds{.xoff_bytes = pfc->bytes("xoff"),
+                                               .xon_bytes = pfc->bytes("xon")};
+    if (thresholds.xon_bytes > thresholds.xoff_bytes) pfc->fail("xon", "is above xoff");
+    pfc->finish();
+    return thresholds;
+  }
+
+  /// Appends a three-tier fat tree of switches with k ports (Al-Fares et al., SIGCOMM 2008): k pods
+  /// of k/2 edge and k/2 aggregation switches, k/2 hosts at each edge switch, (k/2)^2 core
+  /// switches.
+  void add_fat_tree(JsonObject& object) {
+    const std::uint64_t k = object.number("k", 2, kFatTreePortsMax);
+    if (k % 2 != 0) return object.fail("k", "an even number is expected");
+    LinkSpec link{.rate_bits_per_s = object.rate("rate"),
+                  .delay_ns = object.time_ns("delay", 1000)};
+    link.queue_bytes = object.bytes("queue", std::uint64_t{1} << 22);
+    link.ecn = ecn_of(object, {});
+    const NodeSpec fabric{.is_host = false, .pfc = pfc_of(object)};
+    const NodeSpec host{.poll_interval_ns =
+                            object.time_ns("poll_interval", scenario_.poll_interval_ns)};
+    object.finish();
+    const std::uint64_t half = k / 2;
+    const auto append = [&](const char* name, NodeSpec node, std::uint64_t count) {
+      const std::size_t first = scenario_.nodes.size();
+      node.name = name;
+      append_nodes(object, std::move(node), count, {link.queue_bytes, link.ecn});
+      return first;
+    };
+    const std::size_t hosts = append("h", host, k * half * half);
+    const std::size_t edges = append("edge", fabric, k * half);
+    const std::size_t aggregations = append("aggregation", fabric, k * half);
+    const std::size_t cores = append("core", fabric, half * half);
+    if (errors_.any()) return;
+    const auto join = [&](std::size_t lower, std::size_t upper) {
+      link.first = static_cast<NodeIndex>(lower);
+      link.second = static_cast<NodeIndex>(upper);
+      scenario_.links.push_back(link);
+    };
+    for (std::uint64_t fabric_number = 0; fabric_number < k * half; ++fabric_number) {
+      const std::uint64_t pod = fabric_number / half;
+      const std::uint64_t place = fabric_number % half;
+      for (std::uint64_t port = 0; port < half; ++port) {
+        join(hosts + fabric_number * half + port, edges + fabric_number);
+        join(edges + fabric_number, aggregations + pod * half + port);
+        join(aggregations + fabric_number, cores + place * half + port);
+      }
     }
   }
 
@@ -302,7 +364,7 @@ class Reader {
     if ((mtu & (mtu - 1)) != 0) object.fail("path_mtu", "a power of two is expected");
     flow.path_mtu = static_cast<roce::PathMtu>(mtu);
     const std::uint64_t size = object.bytes("size", atomic ? 8 : 4096);
-    if (size > (std::uint64_t{1} << 26) || (atomic && size != 8) ||
+    if (size > kMessageMax || (atomic && size != 8) ||
         (flow.transport == QpType::ud && size > mtu)) {
       object.fail("size", "up to 64 MiB; 8 of an atomic; the path MTU of a datagram");
     }
@@ -321,12 +383,94 @@ class Reader {
     read_recovery(object, flow);
   }
 
+  static SizeDistribution read_sizes(JsonObject& object) {
+    std::vector<SizeDistribution::Point> points;
+    for (JsonObject& point : object.objects("sizes")) {
+      points.push_back({point.real("fraction", 0, 1), point.bytes("size")});
+      point.finish();
+    }
+    if (const auto problem = SizeDistribution::problem_of(points)) {
+      object.fail("sizes", *problem);
+    } else if (points.back().bytes > kMessageMax) {
+      object.fail("sizes", "messages are up to 64 MiB");
+    }
+    return SizeDistribution(std::move(points));
+  }
+
+  /// Appends a flow of one message for each arrival of a Poisson process between random hosts.
+  void add_arrivals(JsonObject& object, JsonObject& arrivals, FlowSpec flow,
+                    const std::vector<NodeIndex>& from, const std::vector<NodeIndex>& to) {
+    for (const char* key : {"size", "count", "window", "rate", "stagger", "copies", "one_to_one"}) {
+      if (object.has(key)) object.fail(key, "is not for arrivals, each of which is one message");
+    }
+    const double load = arrivals.real("load", 0, 1);
+    const SizeDistribution sizes = read_sizes(arrivals);
+    arrivals.finish();
+    object.finish();
+    if (load == 0) arrivals.fail("load", "a fraction above 0 is expected");
+    if (flow.transport == QpType::ud || flow.operation == WrOpcode::atomic_cmp_and_swp ||
+        flow.operation == WrOpcode::atomic_fetch_and_add) {
+      object.fail("arrivals", "messages have sizes of their own: neither ud nor atomics");
+    }
+    for (const NodeIndex node : from) {
+      if (!scenario_.nodes[node].is_host) object.fail("from", "is no host");
+    }
+    for (const NodeIndex node : to) {
+      if (!scenario_.nodes[node].is_host) object.fail("to", "is no host");
+    }
+    if (from.empty() || to.empty() || (from.size() == 1 && from == to)) {
+      object.fail("it goes from a host to itself");
+    }
+    if (errors_.any()) return;
+    const ArrivalProcess process{.from = from,
+                                 .to = to,
+                                 .bits_per_s = load * rate_of(from),
+                                 .start_ns = flow.start_ns,
+                                 .stop_ns = flow.stop_ns,
+                                 .seed = scenario_.seed * kFlowsMax + flow.group};
+    if (process.bits_per_s == 0) return object.fail("from", "has no link");
+    scenario_.groups.push_back(flow.name);
+    const std::string group = flow.name;
+    const std::size_t room = kFlowsMax - scenario_.flows.size();
+    std::size_t number = 0;
+    for (const Arrival& arrival : draw_arrivals(process, sizes, room + 1)) {
+      if (number == room) return object.fail(fmt::format("there are at most {} flows", kFlowsMax));
+      flow.name = fmt::format("{}.{}", group, number++);
+      flow.from = arrival.from;
+      flow.to = arrival.to;
+      flow.size = arrival.bytes;
+      flow.start_ns = arrival.at_ns;
+      flow.stop_ns = scenario_.duration_ns;
+      flow.count = 1;
+      flow.window = 1;
+      flow.receives = 1;
+      scenario_.flows.push_back(flow);
+    }
+    if (number == 0) object.fail("arrivals", "none comes before the end");
+  }
+
+  /// The sum of the rates of the hosts' links.
+  [[nodiscard]] double rate_of(const std::vector<NodeIndex>& hosts) const {
+    std::vector<std::uint64_t> rates(scenario_.nodes.size());
+    for (const LinkSpec& link : scenario_.links) {
+      rates[link.first] = rates[link.second] = link.rate_bits_per_s;
+    }
+    double sum = 0;
+    for (const NodeIndex host : hosts) {
+      sum += static_cast<double>(rates[host]);
+    }
+    return sum;
+  }
+
   void add_flows(JsonObject& object) {
     FlowSpec flow{.group = scenario_.groups.size(), .name = object.text("name", "")};
     if (flow.name.empty()) flow.name = fmt::format("flow{}", flow.group);
     const auto from = find(object, "from");
     const auto to = find(object, "to");
     read_flow(object, flow);
+    if (auto arrivals = object.object("arrivals")) {
+      return add_arrivals(object, *arrivals, std::move(flow), from, to);
+    }
     const std::uint64_t stagger_ns = object.time_ns("stagger", 0);
     const std::uint64_t copies = object.number("copies", 1, 4096, 1);
     const bool one_to_one = object.flag("one_to_one", false);
@@ -363,6 +507,7 @@ class Reader {
     if (number == 1) scenario_.flows.back().name = group;
   }
 
+  std::optional<std::uint64_t> seed_;  ///< instead of the document's
   Scenario scenario_;
   JsonErrors errors_;
   std::map<std::string, std::vector<NodeIndex>> names_;
@@ -377,14 +522,14 @@ std::string_view operation_name(WrOpcode operation) {
       ->first;
 }
 
-Expected<Scenario> parse_scenario(std::string_view json_text) {
+Expected<Scenario> parse_scenario(std::string_view json_text, std::optional<std::uint64_t> seed) {
   ROCKHOPPER_TRY(auto document, parse_json(json_text));
-  return Reader().read(document);
+  return Reader(seed).read(document);
 }
 
-Expected<Scenario> read_scenario(const std::string& path) {
+Expected<Scenario> read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
   ROCKHOPPER_TRY(auto text, read_text_file(path));
-  auto scenario = parse_scenario(text);
+  auto scenario = parse_scenario(text, seed);
   if (!scenario) return fail(ErrorCode::invalid_argument, "{}: {}", path, scenario.error().message);
   return scenario;
 }

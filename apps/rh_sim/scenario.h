@@ -84,8 +84,11 @@ struct Scenario {
 /// As scenarios have it. Requires one that they can have.
 [[nodiscard]] std::string_view operation_name(roce::WrOpcode operation);
 
-/// Errors name the place in the document: "flows[2].size: ...".
-[[nodiscard]] Expected<Scenario> parse_scenario(std::string_view json_text);
-[[nodiscard]] Expected<Scenario> read_scenario(const std::string& path);
+/// `seed` is instead of the scenario's. Errors name the place in the document: "flows[2].size:
+/// ...".
+[[nodiscard]] Expected<Scenario> parse_scenario(std::string_view json_text,
+                                                std::optional<std::uint64_t> seed = {});
+[[nodiscard]] Expected<Scenario> read_scenario(const std::string& path,
+                                               std::optional<std::uint64_t> seed = {});
 
 }  // namespace rockhopper::apps::sim

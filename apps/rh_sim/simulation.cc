@@ -60,6 +60,14 @@ std::string capture_of(const std::string& path, const std::string& host) {
 
 }  // namespace
 
+std::vector<std::string> captures_of(const Scenario& scenario, const std::string& capture) {
+  std::vector<std::string> captures;
+  for (const NodeSpec& node : scenario.nodes) {
+    if (node.is_host) captures.push_back(capture_of(capture, node.name));
+  }
+  return captures;
+}
+
 unsigned memory_mb(const Scenario& scenario) {
   constexpr std::uint64_t kMbufOverhead = sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + 64;
   const std::uint64_t bytes =

@@ -30,6 +30,10 @@ struct SwitchPort {
   stack::sim::Channel* channel;
 };
 
+/// The captures of all hosts that a run writes for the file name `capture`.
+[[nodiscard]] std::vector<std::string> captures_of(const Scenario& scenario,
+                                                   const std::string& capture);
+
 /// Megabytes that the EAL needs for a scenario.
 [[nodiscard]] unsigned memory_mb(const Scenario& scenario);
 

@@ -13,8 +13,8 @@ namespace rockhopper::wire {
 class SharedPsn {
  public:
   SharedPsn() = default;
-  SharedPsn(const SharedPsn&) = delete;
-  SharedPsn& operator=(const SharedPsn&) = delete;
+  SharedPsn(const SharedPsn& other) : value_(Psn{other}) {}
+  SharedPsn& operator=(const SharedPsn& other) { return *this = Psn{other}; }
   ~SharedPsn() = default;
 
   SharedPsn& operator=(Psn psn) {

@@ -136,10 +136,22 @@ void Switch::flood(const Port& ingress, rte_mbuf* packet, std::uint64_t now_ns) 
     return;
   }
   counters_.flooded.add();
-  // A reference for each target, before the first of them can give its own back.
-  rte_pktmbuf_refcnt_update(packet, static_cast<std::int16_t>(targets.size() - 1));
+  if (config_.pool == nullptr) {
+    // A reference for each target, before the first of them can give its own back.
+    rte_pktmbuf_refcnt_update(packet, static_cast<std::int16_t>(targets.size() - 1));
+  }
   for (Port* target : targets) {
-    enqueue(*target, packet, now_ns);
+    rte_mbuf* own = packet;
+    // Each gets a copy where it can: the port that a packet came in at is kept in its mbuf, and
+    // what a switch counts by it must not be changed by the next.
+    if (config_.pool != nullptr && target != targets.back()) {
+      own = rte_pktmbuf_copy(packet, config_.pool, 0, UINT32_MAX);
+      if (own == nullptr) {
+        counters_.dropped_no_mbuf.add();
+        continue;
+      }
+    }
+    enqueue(*target, own, now_ns);
   }
 }
 

@@ -28,9 +28,10 @@ struct PfcThresholds {
 
 struct SwitchConfig {
   std::optional<PfcThresholds> pfc{};
-  PriorityMap priorities{};     ///< of all ports
-  rte_mempool* pool = nullptr;  ///< for pause frames; not owned
-  std::uint64_t seed = 1;       ///< of the choice among paths
+  PriorityMap priorities{};  ///< of all ports
+  /// For pause frames and copies of what goes to a group; not owned. Required with `pfc`.
+  rte_mempool* pool = nullptr;
+  std::uint64_t seed = 1;  ///< of the choice among paths
 };
 
 struct SwitchCounters {
@@ -39,6 +40,7 @@ struct SwitchCounters {
   Counter dropped_queue_full;
   Counter dropped_same_port;  ///< the destination is where the packet came from
   Counter dropped_no_route;   ///< the destination is unknown, and so is where it may be
+  Counter dropped_no_mbuf;    ///< copies of flooded packets
   Counter pfc_sent;           ///< pauses begun, prolonged or ended
   Counter pfc_received;
   Counter pfc_no_mbuf;  ///< pause frames not sent

@@ -286,6 +286,38 @@ class PerftestRdmaCm(support.ProgramTest):
                                    if number != signal.SIGKILL else 'the peer|the link went down')
 
 
+class Report(support.ProgramTest):
+    """A page of this end's wire, by another program."""
+
+    def test_a_page_is_made_of_the_capture(self):
+        page, folder = self.lab.path('page.html'), self.lab.path('programs')
+        folder.mkdir()
+        maker = folder / 'rh-report'
+        maker.write_text('#!/bin/sh\ntest -s "$1" && test "$2" = -o && cp "$1" "$3"\n')
+        maker.chmod(0o755)
+        socket = self.lab.path(self.lab.unique('memif') + '.sock')
+        ends = support.ADDRESSES[4]
+        server, port = self.start_server('rh-perf', '--memif-socket', socket, '--ip', ends[0])
+        client = self.start('rh-perf', '-p', port, '--memif-socket', socket, '--ip', ends[1],
+                            '--op', 'write', '-n', 50, '--json', '--report', page, 'localhost',
+                            prefix=('env', f'PATH={folder}:/usr/bin:/bin'))
+        for process in (server, client):
+            process.wait(LIMIT_S)
+            self.assert_status(process, 0)
+        json.loads(client.output())
+        self.assertGreater(support.pcapng_packets(page), 50)
+
+    def test_what_cannot_be(self):
+        for arguments, message in (
+                (('--report', 'x.html'), 'needs the program rh-report'),
+                (('--report', 'x.html', '--backend', 'verbs', '-d', 'none'), 'for --backend rock'),
+                (('--report', 'x.html', '--pcap', '-'), 'needs the capture in a file')):
+            process = self.run_program('rh-perf', *arguments, 'localhost',
+                                       prefix=('env', 'PATH=/usr/bin:/bin'))
+            self.assert_status(process, 2)
+            self.assertRegex(process.messages(), message)
+
+
 class Ends(support.ProgramTest):
     """What ends a run before its time."""
 

@@ -4,6 +4,7 @@
 
 import copy
 import json
+import os
 import pathlib
 import signal
 import xml.etree.ElementTree
@@ -21,6 +22,17 @@ INCAST = {
               {'from': 's', 'to': 'sink', 'rate': '10Gbit', 'faults': 'loss=0.5%'}],
     'flows': [{'name': 'in', 'from': 'h', 'to': 'sink', 'size': '8KiB', 'window': 4,
                'timeout': 4}],
+}
+
+
+TREE = {
+    'duration': '100ms', 'mbufs': 100_000,
+    'fat_tree': {'k': 4, 'rate': '10Gbit', 'queue': '50kB'},
+    'flows': [{'name': 'm', 'from': 'h', 'to': 'h', 'stop': '1ms', 'timeout': 6,
+               'recovery': {'algorithm': 'selective'},
+               'arrivals': {'load': 0.6, 'sizes': [{'fraction': 0, 'size': 64},
+                                                   {'fraction': 0.8, 'size': '2kB'},
+                                                   {'fraction': 1, 'size': '200kB'}]}}],
 }
 
 
@@ -99,6 +111,92 @@ class Sim(support.ProgramTest):
         self.assertLess(longest['dcqcn'], longest['pfc'] / 4)
         self.assertLess(longest['swift'], longest['pfc'] / 4)
 
+    def test_messages_alone_take_the_ideal_time(self):
+        """What the report divides by is what the simulator does when nothing is in the way."""
+        flows = [{'name': f'{operation} {size}', 'from': 'h0', 'to': 'h15', 'operation': operation,
+                  'size': size, 'count': 1, 'path_mtu': 1024, 'start': f'{number}ms'}
+                 for number, (operation, size) in enumerate(
+                     ((operation, size) for operation in ('write', 'send', 'read')
+                      for size in (8, 1000, 5000, 64 * 1024)), 1)]  # at 0 hosts say who they are
+        document = {'duration': '100ms', 'fat_tree': TREE['fat_tree'], 'flows': flows}
+        report = json.loads(self.simulate(self.scenario(document), '--json').output())
+        for flow in report['flows']:
+            self.assertAlmostEqual(flow['slowdown'], 1, delta=0.002, msg=flow['name'])
+
+    def test_arrivals_complete_in_a_tree_that_drops(self):
+        path = self.scenario(TREE)
+        outputs = [self.simulate(path, '--json', '--seed', seed).output() for seed in (1, 1, 2)]
+        self.assertEqual(outputs[0], outputs[1])
+        first, _, other = map(json.loads, outputs)
+        self.assertNotEqual(len(first['flows']), len(other['flows']))
+        [group] = first['groups']
+        self.assertEqual((group['completed'], group['failed']), (group['flows'], 0))
+        self.assertGreater(group['flows'], 300)
+        self.assertGreater(sum(one['dropped_queue_full'] for one in first['switches']), 0)
+        self.assertGreater(group['slowdown']['average'], 1)
+        self.assertGreater(group['slowdown']['p99'], group['slowdown']['p50'])
+        self.assertLessEqual({flow['from'] for flow in first['flows']}, {f'h{i}' for i in range(16)})
+        ports = [port for port in first['switch_ports'] if port['name'].startswith('core')]
+        self.assertEqual(len(ports), 16)
+        self.assertTrue(any(port['packets'] for port in ports))
+
+    def test_pauses_in_a_tree_end(self):
+        document = copy.deepcopy(TREE)
+        document['fat_tree'].update(queue='4MB', pfc={'xoff': '30kB', 'xon': '20kB'})
+        document['flows'][0]['timeout'] = 16
+        report = json.loads(self.simulate(self.scenario(document), '--json').output())
+        self.assertEqual(report['groups'][0]['completed'], report['groups'][0]['flows'])
+        self.assertGreater(sum(one['pfc_sent'] for one in report['switches']), 0)
+        self.assertEqual(sum(one['dropped_queue_full'] for one in report['switches']), 0)
+        self.assertNotIn('retransmitted_pkts', report['counters'])
+
+    def test_one_packet_of_a_given_number_is_lost(self):
+        document = {'duration': '1s', 'hosts': [{'name': 'h', 'count': 2}],
+                    'links': [{'from': 'h0', 'to': 'h1', 'rate': '10Gbit',
+                               'faults': 'tx.drop_opcode=0x06-0x0b+9*1'}],
+                    'flows': [{'name': 'f', 'from': 'h0', 'to': 'h1', 'size': 20 * 1024, 'count': 1,
+                               'recovery': {'algorithm': 'selective'}}]}
+        report = json.loads(self.simulate(self.scenario(document), '--json').output())
+        self.assertEqual(report['flows'][0]['completed'], 1)
+        self.assertEqual(report['counters']['retransmitted_pkts'], 1)
+
+    def test_a_report_is_made_of_the_captures_of_all_hosts(self):
+        path, page = self.scenario(INCAST), self.lab.path('page.html')
+        folder = self.lab.path('programs')
+        folder.mkdir()
+        maker = folder / 'rh-report'
+        # What is beside the program comes first, but nothing is there in a build.
+        found = ('env', f'PATH={folder}:/usr/bin:/bin')
+        missing = self.run_program('rh-sim', path, '--report', page,
+                                   prefix=('env', 'PATH=/usr/bin:/bin'))
+        self.assert_status(missing, 2)
+        self.assertRegex(missing.messages(), r'--report needs the program rh-report, which is')
+        self.assertEqual(len(missing.messages().splitlines()), 1)
+
+        maker.write_text('#!/bin/sh\necho a word\n'
+                         'for word; do case $word in *.pcapng) test -s $word || exit 3;; esac; '
+                         'page=$word; done\necho "$@" > $page\n')
+        maker.chmod(0o755)
+        made = self.run_program('rh-sim', path, '--json', '--report', page, prefix=found)
+        self.assert_status(made, 0)
+        json.loads(made.output())
+        self.assertIn('a word', made.messages())
+        captures = page.read_text().split()[:-2]
+        self.assertEqual([name.rsplit('.', 2)[1] for name in captures],
+                         ['h0', 'h1', 'h2', 'h3', 'sink'])
+        self.assertFalse(any(map(os.path.exists, captures)), 'they were of a moment')
+
+        capture = self.lab.path('kept.pcapng')
+        self.assert_status(self.run_program('rh-sim', path, '--report', page, '--pcap', capture,
+                                            prefix=found), 0)
+        self.assertGreater(pcapng_packets(self.lab.path('kept.h0.pcapng')), 50)
+
+        maker.write_text('#!/bin/sh\nexit 1\n')
+        failed = self.run_program('rh-sim', path, '--report', page, prefix=found)
+        self.assert_status(failed, 1)
+        self.assertRegex(failed.messages().splitlines()[-1], r'page\.html is not made')
+        self.assert_status(self.run_program('rh-sim', path, '--report', '-', prefix=found), 2)
+
     def test_every_operation_and_transport(self):
         flows = [{'name': f'{transport} {operation}', 'from': 'h0', 'to': 'h1', 'count': 20,
                   'transport': transport, 'operation': operation}
@@ -154,6 +252,13 @@ class Sim(support.ProgramTest):
                 flow.pop('count', None)
             with self.subTest(scenario=path.name):
                 self.simulate(self.scenario(document, path.name))
+        # Those of published results are whole runs: they are read, and refused no member.
+        for path in sorted((SCENARIOS / 'reproduce').glob('*.json')):
+            document = json.loads(path.read_text())
+            document.update(duration='50us', measure_from='0us', sample='1us')
+            with self.subTest(scenario=path.name):
+                process = self.run_program('rh-sim', self.scenario(document, path.name))
+                self.assertNotRegex(process.messages(), path.name)
 
 
 if __name__ == '__main__':

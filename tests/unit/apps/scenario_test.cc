@@ -3,7 +3,9 @@
 #include "apps/rh_sim/scenario.h"
 
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -94,6 +96,72 @@ TEST(Scenario, ErrorsNameTheirPlace) {
   const auto torn = parse_scenario("{\"duration\": ");
   ASSERT_FALSE(torn.has_value());
   EXPECT_THAT(torn.error().message, HasSubstr("line 1"));
+}
+
+std::string tree(const std::string& members, const std::string& arrivals,
+                 const std::string& flow = "") {
+  return R"({"duration": "1ms", "fat_tree": {"rate": "10Gbit", )" + members +
+         R"(}, "flows": [{"name": "m", "from": "h", "to": "h", )" + flow + R"("arrivals": {)" +
+         arrivals + "}}]}";
+}
+
+constexpr const char* kArrivals =
+    R"("load": 0.5, "sizes": [{"fraction": 0, "size": 100}, {"fraction": 1, "size": "10kB"}])";
+
+TEST(Scenario, FatTreesHaveTheirTiers) {
+  const auto read =
+      parse_scenario(tree(R"("k": 4, "queue": 5000, "ecn": "5KiB,200KiB,1%")", kArrivals));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->nodes.size(), 16u + 8 + 8 + 4);
+  EXPECT_EQ(read->nodes[15].name, "h15");
+  EXPECT_EQ(read->nodes[16].name, "edge0");
+  EXPECT_EQ(read->nodes[35].name, "core3");
+  ASSERT_EQ(read->links.size(), 3u * 16);
+  std::vector<unsigned> ports(read->nodes.size());
+  for (const LinkSpec& link : read->links) {
+    ++ports[link.first];
+    ++ports[link.second];
+    EXPECT_EQ(link.queue_bytes, 5000u);
+    EXPECT_TRUE(link.ecn.enabled());
+  }
+  for (std::size_t node = 0; node < ports.size(); ++node) {
+    EXPECT_EQ(ports[node], node < 16 ? 1u : 4u) << read->nodes[node].name;
+  }
+}
+
+TEST(Scenario, ArrivalsAreFlowsOfOneMessage) {
+  const std::string text = tree(R"("k": 4)", kArrivals);
+  const auto read = parse_scenario(text);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->groups.size(), 1u);
+  // 16 hosts of 10 Gbit/s at half load, 5050 bytes a message, a millisecond.
+  EXPECT_NEAR(static_cast<double>(read->flows.size()), 80e9 / 8 / 5050 * 1e-3, 300);
+  for (const FlowSpec& flow : read->flows) {
+    EXPECT_EQ(flow.count, 1u);
+    EXPECT_NE(flow.from, flow.to);
+    EXPECT_LT(flow.start_ns, 1'000'000u);
+  }
+  EXPECT_EQ(parse_scenario(text)->flows[7].start_ns, read->flows[7].start_ns);
+  EXPECT_NE(parse_scenario(text, 2)->flows[7].start_ns, read->flows[7].start_ns);
+  EXPECT_EQ(parse_scenario(text, 2)->seed, 2u);
+}
+
+TEST(Scenario, ErrorsOfTreesAndArrivalsNameTheirPlace) {
+  const std::tuple<std::string, const char*> cases[] = {
+      {tree(R"("k": 5)", kArrivals), "fat_tree.k: an even number"},
+      {tree(R"("k": 26)", kArrivals), "fat_tree.k: a whole number from 2 to 24"},
+      {tree(R"("k": 4, "hosts": 3)", kArrivals), "fat_tree.hosts: is not known here"},
+      {tree(R"("k": 4)", R"("load": 0.5)"), "flows[0].arrivals.sizes: points"},
+      {tree(R"("k": 4)", R"("load": 2, "sizes": [])"), "flows[0].arrivals.load: "},
+      {tree(R"("k": 4)", kArrivals, R"("size": 5, )"), "flows[0].size: is not for arrivals"},
+      {tree(R"("k": 4)", kArrivals, R"("copies": 2, )"), "flows[0].copies: is not for arrivals"},
+      {tree(R"("k": 4)", kArrivals, R"("operation": "faa", )"), "flows[0].arrivals: "},
+      {tree(R"("k": 4)", kArrivals, R"("start": "1ms", )"), "flows[0].arrivals: none comes"}};
+  for (const auto& [text, expected] : cases) {
+    const auto read = parse_scenario(text);
+    ASSERT_FALSE(read.has_value()) << expected;
+    EXPECT_THAT(read.error().message, StartsWith(expected));
+  }
 }
 
 TEST(SvgChart, StepsAreRound) {

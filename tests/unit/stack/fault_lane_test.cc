@@ -103,5 +103,39 @@ TEST(FaultLane, DropsByOpcode) {
   EXPECT_EQ(lane.counters().dropped_opcode.value(), 3u);
 }
 
+/// A single packet of a given number is dropped, counted among those that match.
+TEST(FaultLane, DropsTheNthOfAnOpcode) {
+  auto pool = MbufPool::create({.size = 63, .cache = 0});
+  ASSERT_TRUE(pool);
+  const auto config = parse_faults("tx.drop_opcode=0x06-0x08+2*1");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_TRUE(config->rx.drop_opcodes.empty());
+  FaultLane lane(config->tx, test::seed(), 0, pool->get());
+  lane.begin(0);
+  Bytes passed;
+  for (const std::uint8_t opcode : {0x06, 0x11, 0x07, 0x07, 0x07, 0x08}) {
+    lane.offer(test::make_packet(pool->get(), test::roce_frame(opcode, 1, {})), 0);
+    rte_mbuf* packet = nullptr;
+    passed.push_back(lane.take_due(&packet, 1, 0) == 1 ? 1 : 0);
+    rte_pktmbuf_free(packet);
+  }
+  EXPECT_EQ(passed, (Bytes{1, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(lane.counters().dropped_opcode.value(), 1u);
+}
+
+TEST(FaultConfig, RefusesWhatIsNoNumberOfPacketsToSkip) {
+  for (const char* text : {"drop_opcode=0x06+", "drop_opcode=0x06+x", "drop_opcode=0x06+1+2",
+                           "drop_opcode=0x06+-1*1"}) {
+    EXPECT_FALSE(parse_faults(text).has_value()) << text;
+  }
+  const auto all = parse_faults("drop_opcode=0xd8@16=3+4*5");
+  ASSERT_TRUE(all.has_value()) << all.error().message;
+  const OpcodeDrop& drop = all->rx.drop_opcodes.at(0);
+  EXPECT_EQ(drop.match_offset, 16);
+  EXPECT_EQ(drop.match_value, 3);
+  EXPECT_EQ(drop.skip, 4u);
+  EXPECT_EQ(drop.limit, 5u);
+}
+
 }  // namespace
 }  // namespace rockhopper::stack

@@ -258,6 +258,36 @@ TEST_F(NetworkTest, PausesAreProlongedWhileTheQueueStands) {
   EXPECT_GT(network_->switch_at(s).counters().pfc_sent.value(), 80u);
 }
 
+/// The copies of a flooded packet are counted each at the port where it came in, whatever other
+/// switches do with theirs: else a pause would never end.
+TEST_F(NetworkTest, PausesEndAfterPacketsForGroups) {
+  const SwitchConfig config{.pfc = PfcThresholds{.xoff_bytes = 500, .xon_bytes = 0},
+                            .pool = pool_.get()};
+  const NodeIndex a = network_->add_host();
+  const NodeIndex b = network_->add_host();
+  const NodeIndex c = network_->add_host();
+  const NodeIndex first = network_->add_switch(config);
+  const NodeIndex second = network_->add_switch(config);
+  // The link between the switches is at another place of the first than that of the host.
+  network_->add_link(first, second, {.rate_bits_per_s = 1'000'000'000});
+  network_->add_link(first, b, {.rate_bits_per_s = 1'000'000});
+  network_->add_link(first, a, {.rate_bits_per_s = 1'000'000'000});
+  network_->add_link(second, c, {.rate_bits_per_s = 1'000'000'000});
+  start();
+  for (const NodeIndex host : {a, b, c}) {
+    sink(host);
+  }
+  for (int i = 0; i < 2; ++i) {
+    rte_mbuf* packet = frame(a, b, 1000);
+    std::fill_n(rte_pktmbuf_mtod(packet, std::uint8_t*), 6, std::uint8_t{0xff});
+    ASSERT_EQ(send(a, packet), 1);
+  }
+  EXPECT_TRUE(network_->run_until(1'000'000'000)) << "a pause is prolonged";
+  EXPECT_EQ(sinks_[1]->packets.size(), 2u);
+  EXPECT_EQ(sinks_[2]->packets.size(), 2u);
+  EXPECT_GT(network_->switch_at(first).counters().pfc_sent.value(), 0u);
+}
+
 TEST_F(NetworkTest, FlowsSpreadOverEqualPathsAndStayInOrder) {
   const NodeIndex a = network_->add_host();
   const NodeIndex b = network_->add_host();

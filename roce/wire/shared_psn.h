@@ -13,8 +13,8 @@ namespace rockhopper::wire {
 class SharedPsn {
  public:
   SharedPsn() = default;
-  SharedPsn(const SharedPsn& other) : value_(Psn{other}) {}
-  SharedPsn& operator=(const SharedPsn& other) { return *this = Psn{other}; }
+  SharedPsn(const SharedPsn& other) : value_(static_cast<Psn>(other)) {}
+  SharedPsn& operator=(const SharedPsn& other) { return *this = static_cast<Psn>(other); }
   ~SharedPsn() = default;
 
   SharedPsn& operator=(Psn psn) {

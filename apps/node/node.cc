@@ -64,7 +64,7 @@ Expected<std::unique_ptr<Node>> Node::open(NodeConfig config) {
   if (node->config_.personality) node->config_.personality->apply(node->config_);
   ROCKHOPPER_TRY(node->make_shards());
   if (PersonalityLink* look = node->links_->personality()) look->attach(node->engine());
-  if (!node->links_->name().empty() || !node->config_.name.empty()) {
+  if (node->is_published()) {
     for (NamedCounters& group : node->counters()) {
       ROCKHOPPER_TRY(node->publish(std::move(group)));
     }
@@ -99,11 +99,14 @@ Expected<void> Node::make_shards() {
                                            .packet_pool = config_.packet_pool,
                                            .drop_observer = links_->capture(),
                                            .clock = clock_,
-                                           .index = index}));
+                                           .index = index,
+                                           .is_published = is_published()}));
     shards_.push_back(std::move(made));
   }
   return {};
 }
+
+bool Node::is_published() const { return !links_->name().empty() || !config_.name.empty(); }
 
 Expected<void> Node::publish(NamedCounters counters) {
   auto added = stack::CounterGroup::add(published_name(std::move(counters.group)),

@@ -110,6 +110,8 @@ class Node {
   [[nodiscard]] NamedCounters dc_counters(std::size_t shard) const;
   [[nodiscard]] std::string shard_group(const char* part, std::size_t shard) const;
   [[nodiscard]] Expected<void> publish(NamedCounters counters);
+  /// Telemetry tells of it.
+  [[nodiscard]] bool is_published() const;
   [[nodiscard]] Expected<void> publish_queue_pairs();
   [[nodiscard]] std::string published_name(std::string group) const;
   [[nodiscard]] bool poll();

@@ -119,6 +119,8 @@ int answer(const char* parameters, rte_tel_data* data, Tell tell) {
   return found == registry().groups.end() ? -1 : tell(*found->second, first, data);
 }
 
+std::size_t place_of(const roce::QueuePair& qp) { return qp.number().value & 0xffff; }
+
 int show_states(const char* /*command*/, const char* parameters, rte_tel_data* data) {
   return answer(parameters, data, tell_states);
 }
@@ -163,23 +165,16 @@ void QpTelemetry::withdraw() {
 
 void QpTelemetry::on_created(const roce::QueuePair& qp) {
   const std::lock_guard lock(mutex_);
-  if (free_.empty()) {
-    free_.push_back(places_.size());
-    places_.push_back(nullptr);
-  }
-  const std::size_t place = free_.back();
-  free_.pop_back();
+  const std::size_t place = place_of(qp);
+  if (place >= places_.size()) places_.resize(place + 1);
+  assert(places_[place] == nullptr);
   places_[place] = &qp;
-  place_of_.emplace(&qp, place);
 }
 
 void QpTelemetry::on_destroyed(const roce::QueuePair& qp) {
   const std::lock_guard lock(mutex_);
-  const auto found = place_of_.find(&qp);
-  if (found == place_of_.end()) return;
-  places_[found->second] = nullptr;
-  free_.push_back(found->second);
-  place_of_.erase(found);
+  assert(places_[place_of(qp)] == &qp);
+  places_[place_of(qp)] = nullptr;
 }
 
 std::size_t QpTelemetry::list(std::size_t first, std::vector<roce::QpSummary>& found) const {

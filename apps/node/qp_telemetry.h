@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "roce/qp_observer.h"
@@ -44,10 +43,9 @@ class QpTelemetry final : public roce::QpObserver {
 
  private:
   mutable std::mutex mutex_;
-  /// Null: the place is free. A queue pair keeps its place, so that pages miss none.
+  /// By the low 16 bits of the number, which no two queue pairs of an engine share; null where
+  /// there is none. A queue pair keeps its place, so that pages miss none.
   std::vector<const roce::QueuePair*> places_;
-  std::vector<std::size_t> free_;
-  std::unordered_map<const roce::QueuePair*, std::size_t> place_of_;
   std::string group_;  ///< empty: not published
 };
 

@@ -50,7 +50,7 @@ Expected<void> Shard::make_engine(const NodeConfig& config, const Place& place) 
   if (engine.line_rate == 0) engine.line_rate = place.line_rate;
   if (engine.packet_pool == nullptr) engine.packet_pool = place.packet_pool;
   if (engine.drop_observer == nullptr) engine.drop_observer = place.drop_observer;
-  if (engine.qp_observer == nullptr) engine.qp_observer = &qp_telemetry_;
+  if (engine.qp_observer == nullptr && place.is_published) engine.qp_observer = &qp_telemetry_;
   ROCKHOPPER_TRY(engine_, roce::Engine::create(engine));
   return {};
 }

@@ -38,6 +38,7 @@ class Shard {
     stack::DropObserver* drop_observer = nullptr;  ///< may be null
     const stack::Clock* clock = nullptr;
     std::uint16_t index = 0;
+    bool is_published = false;  ///< telemetry is to tell of the queue pairs
   };
   [[nodiscard]] static Expected<std::unique_ptr<Shard>> create(const NodeConfig& config,
                                                                const Place& place);

@@ -167,15 +167,21 @@ class CompletionQueue : public CompletionQueueHook {
   // For the engine and its queue pairs.
   /// Puts a completion behind the others. Returns false if the queue is full or was: it is lost.
   [[nodiscard]] bool push(const Completion& completion, bool solicited) {
+    return push_made([&completion](Completion& place) { place = completion; }, solicited);
+  }
+  /// The same for one that `make(completion)` makes in its place.
+  template <std::invocable<Completion&> Make>
+  [[nodiscard]] bool push_made(Make&& make, bool solicited) {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (overrun_ || tail - head_.load(std::memory_order_acquire) == capacity()) [[unlikely]] {
       overrun_ = true;
       return false;
     }
-    ring_[tail & mask_] = completion;
+    Completion& place = ring_[tail & mask_];
+    make(place);
     tail_.store(tail + 1, std::memory_order_release);
     if (notify_ != Notify::none) [[unlikely]] {
-      raise(completion, solicited);
+      raise(place, solicited);
     }
     return true;
   }

@@ -718,13 +718,15 @@ void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uin
 }
 
 void QueuePair::finish_plain_receive(std::uint32_t length, bool solicited) {
-  const Completion completion{.wr_id = recv_queue_.front().wr_id,
-                              .opcode = WcOpcode::recv,
-                              .byte_len = length,
-                              .qp_num = number_};
+  const std::uint64_t wr_id = recv_queue_.front().wr_id;
   recv_queue_.pop();
   engine_.counters_.rdma_recvs.add();
-  complete_recv(completion, solicited);
+  CompletionQueue& cq = *recv_cq();
+  const auto make = [this, wr_id, length](Completion& completion) {
+    new (&completion) Completion{
+        .wr_id = wr_id, .opcode = WcOpcode::recv, .byte_len = length, .qp_num = number_};
+  };
+  if (!cq.push_made(make, solicited)) engine_.on_cq_overrun(cq);
 }
 
 void QueuePair::fail_receive(WcStatus status) {

@@ -178,7 +178,11 @@ using RecvQueue = WorkQueue<RecvWqe>;
   queue.next() = RecvWqe{.wr_id = wr.wr_id,
                          .length = total_length(wr.sg_list),
                          .num_sge = static_cast<std::uint16_t>(wr.sg_list.size())};
-  std::copy(wr.sg_list.begin(), wr.sg_list.end(), queue.sges(queue.tail()).begin());
+  if (wr.sg_list.size() == 1) [[likely]] {
+    queue.sges(queue.tail()).front() = wr.sg_list.front();
+  } else {
+    std::copy(wr.sg_list.begin(), wr.sg_list.end(), queue.sges(queue.tail()).begin());
+  }
   queue.push();
   return PostResult::ok;
 }

@@ -116,7 +116,7 @@ TEST(FaultLane, DropsTheNthOfAnOpcode) {
   for (const std::uint8_t opcode : {0x06, 0x11, 0x07, 0x07, 0x07, 0x08}) {
     lane.offer(test::make_packet(pool->get(), test::roce_frame(opcode, 1, {})), 0);
     rte_mbuf* packet = nullptr;
-    passed.push_back(lane.take_due(&packet, 1, 0) == 1 ? 1 : 0);
+    passed.push_back(static_cast<std::uint8_t>(lane.take_due(&packet, 1, 0)));
     rte_pktmbuf_free(packet);
   }
   EXPECT_EQ(passed, (Bytes{1, 1, 1, 0, 1, 1}));

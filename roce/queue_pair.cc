@@ -723,8 +723,8 @@ void QueuePair::finish_plain_receive(std::uint32_t length, bool solicited) {
   engine_.counters_.rdma_recvs.add();
   CompletionQueue& cq = *recv_cq();
   const auto make = [this, wr_id, length](Completion& completion) {
-    new (&completion) Completion{
-        .wr_id = wr_id, .opcode = WcOpcode::recv, .byte_len = length, .qp_num = number_};
+    new (&completion)
+        Completion{.wr_id = wr_id, .opcode = WcOpcode::recv, .byte_len = length, .qp_num = number_};
   };
   if (!cq.push_made(make, solicited)) engine_.on_cq_overrun(cq);
 }

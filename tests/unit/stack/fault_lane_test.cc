@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/fault_lane.h"
 
+#include <initializer_list>
+
 #include <gtest/gtest.h>
 
 #include "stack/mbuf_pool.h"
@@ -113,7 +115,8 @@ TEST(FaultLane, DropsTheNthOfAnOpcode) {
   FaultLane lane(config->tx, test::seed(), 0, pool->get());
   lane.begin(0);
   Bytes passed;
-  for (const std::uint8_t opcode : {0x06, 0x11, 0x07, 0x07, 0x07, 0x08}) {
+  for (const std::uint8_t opcode :
+       std::initializer_list<std::uint8_t>{0x06, 0x11, 0x07, 0x07, 0x07, 0x08}) {
     lane.offer(test::make_packet(pool->get(), test::roce_frame(opcode, 1, {})), 0);
     rte_mbuf* packet = nullptr;
     passed.push_back(static_cast<std::uint8_t>(lane.take_due(&packet, 1, 0)));

@@ -19,8 +19,6 @@
 namespace rockhopper::stack {
 namespace {
 
-// DPDK 22.11 makes an answer in a buffer of 16 KB and cuts silently what is longer.
-constexpr std::size_t kAnswerMax = 16 * 1024 - 512;
 // Around a name in the answer: quotes, colon, 20 digits, comma.
 constexpr std::size_t kEntryOverhead = 24;
 // One entry of the dictionary is for "next".
@@ -134,7 +132,7 @@ int one_group(std::string_view name, std::size_t first, rte_tel_data* data, Writ
   const auto group = registry().groups.find(name);
   if (group == registry().groups.end()) return -1;
   rte_tel_data_start_dict(data);
-  DictWriter writer{.data = data, .first = first, .budget = kAnswerMax};
+  DictWriter writer{.data = data, .first = first, .budget = kTelemetryAnswerMax};
   write(group->second, writer);
   if (writer.full) add_dict_uint(data, "next", first + writer.added);
   return 0;
@@ -143,7 +141,7 @@ int one_group(std::string_view name, std::size_t first, rte_tel_data* data, Writ
 int all_groups(rte_tel_data* data) {
   const std::lock_guard lock(registry().mutex);
   rte_tel_data_start_dict(data);
-  std::size_t budget = kAnswerMax;
+  std::size_t budget = kTelemetryAnswerMax;
   std::uint64_t omitted = 0;
   std::size_t groups = 0;
   for (const auto& [name, group] : registry().groups) {
@@ -170,15 +168,8 @@ int all_groups(rte_tel_data* data) {
 
 /// The answer about GROUP[,FIRST], as another program has asked for it.
 int asked_group(const char* parameters, rte_tel_data* data, Write write) {
-  const std::string_view text(parameters);
-  const std::size_t comma = text.find(',');
-  std::size_t first = 0;
-  if (comma != std::string_view::npos) {
-    const char* end = text.data() + text.size();
-    const auto result = std::from_chars(text.data() + comma + 1, end, first);
-    if (result.ec != std::errc{} || result.ptr != end) return -1;
-  }
-  return one_group(text.substr(0, comma), first, data, write);
+  const auto request = parse_telemetry_request(parameters);
+  return request ? one_group(request->group, request->first, data, write) : -1;
 }
 
 int show_counters(const char* /*command*/, const char* parameters, rte_tel_data* data) {
@@ -192,6 +183,18 @@ int show_texts(const char* /*command*/, const char* parameters, rte_tel_data* da
 }
 
 }  // namespace
+
+std::optional<TelemetryRequest> parse_telemetry_request(const char* parameters) {
+  const std::string_view text(parameters == nullptr ? "" : parameters);
+  const std::size_t comma = text.find(',');
+  TelemetryRequest request{.group = text.substr(0, comma)};
+  if (comma != std::string_view::npos) {
+    const char* end = text.data() + text.size();
+    const auto result = std::from_chars(text.data() + comma + 1, end, request.first);
+    if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
+  }
+  return request;
+}
 
 Expected<CounterGroup> CounterGroup::add(std::string name, Visit visit, Describe describe) {
   if (name.empty() || name.size() >= RTE_TEL_MAX_STRING_LEN ||

@@ -2,9 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "stack/counter.h"
 #include "stack/error.h"
@@ -38,6 +41,20 @@ class CounterGroup {
   explicit CounterGroup(std::string name) : name_(std::move(name)) {}
   std::string name_;  ///< empty after a move
 };
+
+/// Bytes that an answer of telemetry may have: DPDK 22.11 makes it in a buffer of 16 KB and cuts
+/// silently what is longer.
+inline constexpr std::size_t kTelemetryAnswerMax = 16 * 1024 - 512;
+
+/// What GROUP[,FIRST] asks for.
+struct TelemetryRequest {
+  std::string_view group;
+  std::size_t first = 0;
+};
+
+/// Reads it as another program has sent it, null for none; nothing if FIRST is no number. The group
+/// lies in `parameters`.
+[[nodiscard]] std::optional<TelemetryRequest> parse_telemetry_request(const char* parameters);
 
 /// `add` for anything with Host's or Port's visit_counters() and describe_counters(); `owner` must
 /// outlive the group.

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,14 +14,13 @@
 
 #include "roce/queue_pair.h"
 #include "stack/dpdk_compat.h"
+#include "stack/telemetry.h"
 
 namespace rockhopper {
 namespace {
 
 // The engine's thread waits for no more than so many to be read.
 constexpr std::size_t kPlacesAtOnce = 64;
-// DPDK 22.11 makes an answer in a buffer of 16 KB and cuts silently what is longer.
-constexpr std::size_t kAnswerMax = 16 * 1024 - 512;
 constexpr std::size_t kLinesMax = RTE_TEL_MAX_ARRAY_ENTRIES;
 // Around a line in the answer: quotes and comma.
 constexpr std::size_t kLineOverhead = 3;
@@ -92,7 +89,7 @@ int tell_queue_pairs(const QpTelemetry& telemetry, std::size_t first, rte_tel_da
       ++count;
     }
   } while (place != 0 && count + kPlacesAtOnce <= kLinesMax &&
-           bytes + kPlacesAtOnce * kLineMax <= kAnswerMax);
+           bytes + kPlacesAtOnce * kLineMax <= stack::kTelemetryAnswerMax);
   rte_tel_data_start_dict(data);
   if (rte_tel_data_add_dict_container(data, "queue_pairs", lines, 0) != 0) {
     rte_tel_data_free(lines);
@@ -106,17 +103,11 @@ using Tell = int (*)(const QpTelemetry& telemetry, std::size_t first, rte_tel_da
 
 /// The answer about GROUP[,FIRST], as another program has asked for it.
 int answer(const char* parameters, rte_tel_data* data, Tell tell) {
-  const std::string_view text(parameters == nullptr ? "" : parameters);
-  const std::size_t comma = text.find(',');
-  std::size_t first = 0;
-  if (comma != std::string_view::npos) {
-    const char* end = text.data() + text.size();
-    const auto result = std::from_chars(text.data() + comma + 1, end, first);
-    if (result.ec != std::errc{} || result.ptr != end) return -1;
-  }
+  const auto request = stack::parse_telemetry_request(parameters);
+  if (!request) return -1;
   const std::lock_guard lock(registry().mutex);
-  const auto found = registry().groups.find(text.substr(0, comma));
-  return found == registry().groups.end() ? -1 : tell(*found->second, first, data);
+  const auto found = registry().groups.find(request->group);
+  return found == registry().groups.end() ? -1 : tell(*found->second, request->first, data);
 }
 
 std::size_t place_of(const roce::QueuePair& qp) { return qp.number().value & 0xffff; }

@@ -154,6 +154,17 @@ class MemoryTable {
   [[nodiscard]] std::byte* simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                          std::uint64_t length, std::uint32_t needed_access) const;
 
+  /// The addresses of a region or window.
+  struct Extent {
+    std::uint64_t first = 0;
+    std::uint64_t length = 0;
+  };
+  /// All bytes [addr, addr + length) are within it. Written so that no sum can wrap.
+  [[nodiscard]] static bool has(const Extent& extent, std::uint64_t addr, std::uint64_t length) {
+    const std::uint64_t offset = addr - extent.first;
+    return addr >= extent.first && offset <= extent.length && length <= extent.length - offset;
+  }
+
   /// simple_access() of one user, for a loop within which no region changes: it asks for a key once
   /// where accesses in a row name the same.
   class SimpleUser {
@@ -170,10 +181,9 @@ class MemoryTable {
         length_ = entry->length;
         base_ = reinterpret_cast<std::uintptr_t>(entry->base);
       }
-      const std::uint64_t offset = addr - iova_;
-      // Written so that no sum can wrap.
-      if (addr < iova_ || offset > length_ || length > length_ - offset) return nullptr;
-      return reinterpret_cast<std::byte*>(base_ + offset);
+      return has({iova_, length_}, addr, length)
+                 ? reinterpret_cast<std::byte*>(base_ + (addr - iova_))
+                 : nullptr;
     }
 
    private:
@@ -186,11 +196,7 @@ class MemoryTable {
     std::uintptr_t base_ = 0;
   };
 
-  /// The addresses of the region or window with the key; nothing of others.
-  struct Extent {
-    std::uint64_t first = 0;
-    std::uint64_t length = 0;
-  };
+  /// Of the region or window with the key; nothing of others.
   [[nodiscard]] Extent extent_of(MemoryKey key) const;
   /// What the key, in any generation, stands for.
   [[nodiscard]] MemoryKind kind_of(MemoryKey key) const;
@@ -268,13 +274,9 @@ class MemoryTable {
 inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
                                        std::uint32_t needed_access) {
   if ((entry.access & needed_access) != needed_access) return {MemoryStatus::no_access, nullptr};
-  const std::uint64_t offset = addr - entry.iova;
-  // Written so that no sum can wrap.
-  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
-    return {MemoryStatus::out_of_bounds, nullptr};
-  }
+  if (!has({entry.iova, entry.length}, addr, length)) return {MemoryStatus::out_of_bounds, nullptr};
   // As numbers: the region of all memory has no object that a pointer could move in.
-  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(entry.base) + offset;
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(entry.base) + (addr - entry.iova);
   return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
 }
 

@@ -137,6 +137,13 @@ class ProgramTest(RepeatedTest):
         last = process.messages().strip().splitlines()[-1]
         self.assertRegex(last, pattern)
 
+    def assert_refused(self, *command):
+        """Exit status 2, and one line on standard error, which is returned."""
+        process = self.run_program(*command)
+        self.assert_status(process, 2)
+        self.assertEqual(len(process.messages().splitlines()), 1, process.messages())
+        return process.messages()
+
     def checked(self, path, *options):
         """What the checker says of a capture; no violation."""
         done = subprocess.run(

@@ -60,10 +60,7 @@ class Run(DagTest):
     def test_bad_arguments(self):
         for command, arguments, word in BAD_ARGUMENTS:
             with self.subTest(command=command, arguments=arguments):
-                process = self.run_program('rh-dag', command, *arguments)
-                self.assert_status(process, 2)
-                self.assertRegex(process.messages(), word)
-                self.assertEqual(len(process.messages().splitlines()), 1, process.messages())
+                self.assertRegex(self.assert_refused('rh-dag', command, *arguments), word)
 
     def test_workers(self):
         """DG-1 to DG-3, DG-10 to DG-12, DG-34, DG-35, DG-37, DG-40: with one, two and four workers

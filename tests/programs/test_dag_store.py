@@ -45,10 +45,7 @@ class Store(DagTest):
     def test_bad_arguments(self):
         for command, arguments, word in BAD_ARGUMENTS:
             with self.subTest(command=command, arguments=arguments):
-                process = self.run_program('rh-dag', command, *arguments)
-                self.assert_status(process, 2)
-                self.assertRegex(process.messages(), word)
-                self.assertEqual(len(process.messages().splitlines()), 1, process.messages())
+                self.assertRegex(self.assert_refused('rh-dag', command, *arguments), word)
 
     def test_records_by_key(self):
         """DG-4, DG-9, DG-15, DG-19, DG-20: what was written is read, by other programs too."""

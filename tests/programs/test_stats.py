@@ -75,9 +75,7 @@ class Describe(SwitchTest):
     def test_bad_arguments(self):
         for arguments in (('rx_*',), ('--describe', '--watch', 1), ('--describe', '--list')):
             with self.subTest(arguments=arguments):
-                process = self.run_program('rh-stats', *arguments)
-                self.assert_status(process, 2)
-                self.assertEqual(len(process.messages().splitlines()), 1)
+                self.assert_refused('rh-stats', *arguments)
 
 
 if __name__ == '__main__':

@@ -9,7 +9,7 @@ import os
 import re
 import socket
 
-from support import LIMIT_S, ProgramTest, wait_until
+from support import LIMIT_S, PATIENT, ProgramTest, wait_until
 
 
 class WebTest(ProgramTest):
@@ -69,9 +69,11 @@ class WebTest(ProgramTest):
                         return program
         raise AssertionError('the updates ended')
 
-    def start_perf(self, *common, seconds=3600, server=(), client=()):
-        """A pair that is at work until its test ends."""
-        return self.start_pair('rh-perf', *common, server=server, client=('-D', seconds, *client))
+    def start_perf(self, *common, loss='0%', seconds=3600):
+        """A pair that is at work until its test ends. The link's delay keeps it slow: a browser may need the
+        processors, and a pair that gets little of them must not give up."""
+        return self.start_pair('rh-perf', *common, *PATIENT, server=('--faults', f'delay=10ms,loss={loss}'),
+                               client=('-D', seconds, '-t', 2))
 
 
 def events(file):

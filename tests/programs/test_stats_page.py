@@ -90,7 +90,7 @@ class Page(WebTest):
             return (a + 0.05) / (b + 0.05);''', selector)
 
     def test_page(self):
-        server, client = self.start_perf('-q', 4, server=('--faults', 'loss=1%'))
+        server, client = self.start_perf('-q', 4, loss='1%')
         self.open(self.start_web('--pid', server.child.pid))
         self.see(lambda: self.samples() > 2, 'updates arrive')
         self.see(lambda: 'rx_lost' in self.text('drops'), 'drops are shown')
@@ -124,7 +124,7 @@ class Page(WebTest):
 
     def test_keyboard(self):
         from selenium.webdriver.common.keys import Keys
-        server, client = self.start_perf('-q', 2, server=('--faults', 'loss=1%'))
+        server, client = self.start_perf('-q', 2, loss='1%')
         del server
         self.open(self.start_web())
         row = f'tr[data-key^="{client.child.pid}-"]'

@@ -62,7 +62,7 @@ class Top(WebTest):
         self.assertEqual(termios.tcgetattr(self.terminal), self.before)
 
     def test_terminal(self):
-        server, client = self.start_perf('-q', 3, server=('--faults', 'loss=1%'))
+        server, client = self.start_perf('-q', 3, loss='1%')
         self.start_top()
 
         def pids():

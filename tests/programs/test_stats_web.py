@@ -57,7 +57,7 @@ def status_of(answer):
 
 class Updates(WebTest):
     def test_a_pair_at_work(self):
-        server, client = self.start_perf('-q', 3, server=('--faults', 'loss=1%'))
+        server, client = self.start_perf('-q', 3, loss='1%')
         with self.updates(self.start_web()) as told:
             name, described = next(told)
             self.assertEqual(name, 'describe')
@@ -197,7 +197,7 @@ class Metrics(WebTest):
         """A real Prometheus scrapes it, and every query of the dashboard has an answer."""
         if shutil.which('prometheus') is None:
             self.skipTest('no prometheus')
-        _, client = self.start_perf('-q', 2, server=('--faults', 'loss=1%'))
+        _, client = self.start_perf('-q', 2, loss='1%')
         web = self.start_web()
         config = self.lab.path('prometheus.yml')
         config.write_text(f"""\

@@ -84,8 +84,9 @@ class Seeing(test_page.PageTest):
         self.picture('loss', '.plot[role]')
 
     def test_rnr(self):
-        # Of Linux' Soft-RoCE, whose receiver posts its receive request late.
-        self.open(rig.CAPTURES / 'ipv4-rc-rnr-mtu1024.pcap')
+        # The receiver has one receive request at a time, and the sender does not heed its credits.
+        self.open(self.perf('--op', 'send', '-s', 64, '-t', 8, '-r', 1, '-n', 20, '--warmup', 0, '--no-validate',
+                            '--credits', 'ignore'))
         figures = self.connection()['figures']
         self.assertGreater(figures['rnr_naks'], 0)
         self.ladder(self.first('RNR NAK'))

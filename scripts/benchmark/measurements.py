@@ -36,6 +36,8 @@ TARGET_SIZE = 64
 # Queue pairs that a live page looks at, and how many times longer than others that is measured: the
 # page has an update a second.
 WATCHED_QPS, WATCHED_TIMES = (16, 10000), 5
+# Thousands of queue pairs have more on their way than is done within the usual ACK timeout.
+PATIENT = ('-u', 18)
 # Forged connects beside a session: none, at a station that is not there, at the session's target.
 FLOODS = ('none', 'aside', 'wrong-key', 'no-target')
 # Queue pairs that contend for one lock and the counter behind it, and who takes the lock.
@@ -171,7 +173,7 @@ class Measurements:
 
     def _queue_pairs(self, count):
         result = self._perf(LINKS['memif'], ['--op', 'write', '-s', 8, '-D', self.seconds,
-                                             '-t', OUTSTANDING, '-r', 1, '-q', count])
+                                             '-t', OUTSTANDING, '-r', 1, '-q', count, *PATIENT])
         return {'mops': result['mops']}
 
     def _watched(self, count, watched):
@@ -179,7 +181,7 @@ class Measurements:
         def run():
             return self._perf(LINKS['memif'], [
                 '--op', 'write', '-s', 8, '-D', WATCHED_TIMES * self.seconds, '-t', OUTSTANDING, '-r', 1,
-                '-q', count])['mops']
+                '-q', count, *PATIENT])['mops']
         if not watched:
             return {'mops': run()}
         with self.live_page.watching() as used:

@@ -86,8 +86,11 @@ std::optional<std::uint32_t> find_bth(const rte_mbuf* frame) {
 
 std::optional<BthSummary> read_bth(const rte_mbuf* frame) {
   const auto offset = find_bth(frame);
-  if (!offset) return std::nullopt;
-  const auto bth = read_at<std::array<std::uint8_t, kBthSize>>(frame, *offset);
+  return offset ? read_bth(frame, *offset) : std::nullopt;
+}
+
+std::optional<BthSummary> read_bth(const rte_mbuf* frame, std::uint32_t offset) {
+  const auto bth = read_at<std::array<std::uint8_t, kBthSize>>(frame, offset);
   if (!bth) return std::nullopt;
   const auto be24 = [&bth](std::size_t at) {
     return std::uint32_t{(*bth)[at]} << 16 | std::uint32_t{(*bth)[at + 1]} << 8 | (*bth)[at + 2];

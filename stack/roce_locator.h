@@ -29,5 +29,7 @@ struct BthSummary {
 
 /// Reads the BTH of `frame`; nothing if it is no RoCEv2 packet or ends before.
 [[nodiscard]] std::optional<BthSummary> read_bth(const rte_mbuf* frame);
+/// The same of a packet whose BTH is known to be at that offset.
+[[nodiscard]] std::optional<BthSummary> read_bth(const rte_mbuf* frame, std::uint32_t offset);
 
 }  // namespace rockhopper::stack

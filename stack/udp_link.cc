@@ -21,7 +21,8 @@ Expected<std::unique_ptr<UdpLink>> UdpLink::open(const UdpLinkConfig& config) {
                                                    .mtu = config.mtu,
                                                    .mac = kUdpOwnMac,
                                                    .identification = config.identification}));
-  ROCKHOPPER_TRY(auto sender, UdpSender::open(config.addresses, config.mtu, config.seed));
+  ROCKHOPPER_TRY(auto sender,
+                 UdpSender::open(config.addresses, config.mtu, config.seed, config.identification));
   return std::unique_ptr<UdpLink>(new UdpLink(config.mtu, std::move(receiver), std::move(sender)));
 }
 

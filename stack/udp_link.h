@@ -12,6 +12,7 @@
 #include "stack/counter.h"
 #include "stack/error.h"
 #include "stack/host_config.h"
+#include "stack/identification.h"
 #include "stack/ip_address.h"
 #include "stack/link.h"
 #include "stack/udp_receiver.h"
@@ -25,7 +26,7 @@ struct UdpLinkConfig {
   rte_mempool* pool = nullptr;  ///< for what arrives, with room for a frame of `mtu`; not owned
   std::uint16_t mtu = 1500;     ///< largest IP packet in bytes
   std::uint64_t seed = 1;       ///< of the source port
-  FindIdentification identification = nullptr;  ///< null: it is 0
+  const IdentificationRules* identification = nullptr;  ///< null: it is 0
 };
 
 /// RoCEv2 through ordinary UDP sockets on port 4791, which needs no right and no device: the kernel

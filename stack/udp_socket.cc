@@ -35,6 +35,13 @@ bool set_option(const Descriptor& socket, const SocketOption& option) {
 
 }  // namespace
 
+void use_checksums(const Descriptor& socket, bool ipv4, bool on) {
+  const SocketOption option = ipv4 ? SocketOption{SOL_SOCKET, SO_NO_CHECK, on ? 0 : 1}
+                                   : SocketOption{IPPROTO_UDP, UDP_NO_CHECK6_TX, on ? 0 : 1};
+  // The kernel has known both for long. It would refuse large datagrams, or send sums needlessly.
+  (void)set_option(socket, option);
+}
+
 UdpSocketAddress to_socket_address(const IpAddress& address, std::uint16_t port) {
   UdpSocketAddress result{};
   if (address.is_ipv4()) {

@@ -38,10 +38,10 @@ union UdpSocketAddress {
 [[nodiscard]] UdpSocketAddress to_socket_address(const IpAddress& address, std::uint16_t port);
 [[nodiscard]] socklen_t length_of(const UdpSocketAddress& address);
 
-/// The control messages that go with a datagram. The kernel writes up to three of them.
+/// The control messages that go with a datagram. The kernel writes up to four of them.
 union UdpControl {
   cmsghdr header;
-  std::array<char, 3 * CMSG_SPACE(sizeof(int))> room;
+  std::array<char, 4 * CMSG_SPACE(sizeof(int))> room;
 };
 
 /// A burst as the kernel wants it, of up to kPieces stretches of memory.
@@ -57,6 +57,9 @@ struct UdpMessages {
 /// identification of 0, and that tells TOS, TTL and drops of what it receives. It does not block.
 /// Errors: `io`.
 [[nodiscard]] Expected<Descriptor> open_udp(bool ipv4);
+
+/// From now on the datagrams of the socket have UDP checksums, or have none again.
+void use_checksums(const Descriptor& socket, bool ipv4, bool on);
 
 /// Returns 0, or the number of the error, of which bind_failure() then tells.
 [[nodiscard]] int bind_to(const Descriptor& socket, const IpAddress& address, std::uint16_t port);

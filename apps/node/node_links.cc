@@ -11,7 +11,7 @@
 
 #include "apps/node/pause.h"
 #include "roce/random.h"
-#include "roce/wire/identification.h"
+#include "roce/udp_identification.h"
 #include "stack/memif.h"
 #include "stack/time_units.h"
 
@@ -180,7 +180,7 @@ Expected<void> NodeLinks::open_udp(const NodeConfig& config) {
   stack::UdpLinkConfig link{.pool = own_pool_.get(),
                             .mtu = mtu_of(config),
                             .seed = roce::SystemRandom().next(),
-                            .identification = &wire::identification_of};
+                            .identification = &roce::kIdentificationRules};
   for (const InterfaceAddress& own : config.addresses) {
     link.addresses.push_back(own.address);
   }

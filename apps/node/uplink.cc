@@ -46,7 +46,8 @@ Expected<std::unique_ptr<Uplink>> Uplink::open(const UplinkConfig& config) {
 }
 
 Expected<void> Uplink::begin() {
-  ROCKHOPPER_TRY(sender_, stack::UdpSender::open(config_.addresses, config_.mtu, config_.seed));
+  ROCKHOPPER_TRY(sender_, stack::UdpSender::open(config_.addresses, config_.mtu, config_.seed,
+                                                 config_.identification));
   ROCKHOPPER_TRY(succession_,
                  stack::Succession::open(segment_.membership().directory() + "/uplink"));
   ROCKHOPPER_TRY(end_, stack::EventFd::create());
@@ -133,6 +134,7 @@ bool Uplink::looks(std::uint64_t now_ns) {
 }
 
 bool Uplink::arm() {
+  if (receiver_ != nullptr && receiver_->has_taken()) return false;
   if (std::exchange(looks_, false)) {
     (void)watch(watched_, EPOLL_CTL_MOD, receiver_->ready(), EPOLLIN);
   }

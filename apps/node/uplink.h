@@ -18,6 +18,7 @@
 #include "stack/error.h"
 #include "stack/event_fd.h"
 #include "stack/host_config.h"
+#include "stack/identification.h"
 #include "stack/ip_address.h"
 #include "stack/link.h"
 #include "stack/succession.h"
@@ -27,12 +28,12 @@
 namespace rockhopper {
 
 struct UplinkConfig {
-  SegmentEnd* segment = nullptr;                       ///< not owned
-  std::vector<stack::IpAddress> addresses{};           ///< of the segment, and of the kernel's
-  rte_mempool* pool = nullptr;                         ///< for what arrives; not owned
-  std::uint16_t mtu = 1500;                            ///< largest IP packet in bytes
-  std::uint64_t seed = 1;                              ///< of the source port
-  stack::FindIdentification identification = nullptr;  ///< null: it is 0
+  SegmentEnd* segment = nullptr;              ///< not owned
+  std::vector<stack::IpAddress> addresses{};  ///< of the segment, and of the kernel's
+  rte_mempool* pool = nullptr;                ///< for what arrives; not owned
+  std::uint16_t mtu = 1500;                   ///< largest IP packet in bytes
+  std::uint64_t seed = 1;                     ///< of the source port
+  const stack::IdentificationRules* identification = nullptr;  ///< null: it is 0
 };
 
 #define ROCKHOPPER_UPLINK_COUNTERS(X)                                               \

@@ -5,6 +5,7 @@
 network namespaces that any user may make."""
 
 import subprocess
+import sys
 import unittest
 
 import support
@@ -12,6 +13,19 @@ from lab.pairs import has_port
 from support import LIMIT_S, LOSSY, loopback_addresses, wait_until
 
 MTU = 4200
+# Writes the frames of eth0 to a capture file, until it is ended.
+TAP = '''
+import signal, socket, struct, sys
+tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+tap.bind(('eth0', 0))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+with open(sys.argv[1], 'wb', 0) as capture:
+    capture.write(struct.pack('<IHHiIII', 0xa1b23c4d, 2, 4, 0, 0, 1 << 18, 1))
+    print('ready', flush=True)
+    for number in range(1 << 30):
+        frame = tap.recv(1 << 18)
+        capture.write(struct.pack('<IIII', 0, number, len(frame), len(frame)) + frame)
+'''
 ADDRESSES = {4: ('10.7.0.1', '10.7.0.2'), 6: ('fd07::1', 'fd07::2')}
 
 
@@ -98,6 +112,34 @@ class TwoHosts(support.ProgramTest):
                 self.assertEqual([end['local']['gid'] for end in ends], list(ADDRESSES[family]))
                 for capture in captures:
                     self.assertGreater(self.checked(capture)['judged_packets'], 2 * 300 * 3)
+
+    def test_what_goes_together(self):
+        """The kernel cuts it before it passes a tap on the interface: what other hosts get is right."""
+        for host in self.hosts:
+            host.run('ip link set eth0 gso_max_segs 1')
+        for family, index in ((4, 0), (6, 1)):
+            with self.subTest(family=family):
+                capture = self.lab.path(f'tap-{family}.pcap')
+                tap = self.lab.start('tap', self.hosts[0].enter(sys.executable, '-c', TAP, str(capture)))
+                wait_until(lambda: 'ready' in tap.output(), LIMIT_S, 'the tap is there')
+                # Not more than the tap has room for.
+                _, client = self.start_pair('rh-perf', '--op', 'write', '-s', '32K', '-t', 1, '-n', 2, '--warmup', 0,
+                                            '--no-validate', '--stats', 10, '-x', index, family=family)
+                self.assert_status(client, 0)
+                self.assertRegex(client.messages(), r'tx_segmented +[1-9]')
+                tap.end()
+                # The sums of UDP are the affair of devices, behind the tap.
+                self.assertGreaterEqual(self.checked(capture, '--ignore', 'udp-checksum')['judged_packets'], 2 * 8 + 2)
+
+    def test_a_tap_in_place_of_the_interface(self):
+        """A peer that reads packets before they are cut gets none of them, but those that are sent again."""
+        server, port = self.start_server('rh-perf', '--device', 'net_af_packet0,iface=eth0,framesz=8192,blocksz=65536',
+                                         '--ip', '10.7.0.9/24', '--link-mtu', MTU, prefix=self.hosts[0].enter())
+        client = self.start('rh-perf', '-p', port, '--device', 'udp', '--op', 'write', '-s', '64K', '-n', 100,
+                            '--stats', 10, ADDRESSES[4][0], prefix=self.hosts[1].enter())
+        for process in (client, server):
+            self.assert_status(process, 0)
+        self.assertRegex(client.messages(), r'tx_repeats +[1-9]')
 
     def test_operations(self):
         for operation in ('send', 'write', 'read', 'faa'):

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "apps/node/segment_management.h"
-#include "roce/wire/identification.h"
+#include "roce/udp_identification.h"
 #include "stack/kernel_addresses.h"
 
 namespace rockhopper::verbs {
@@ -37,7 +37,7 @@ Expected<void> NodeLink::add_uplink(const Settings& settings, rte_mempool* pool,
                       .pool = pool,
                       .mtu = kMtu,
                       .seed = seed,
-                      .identification = &wire::identification_of};
+                      .identification = &roce::kIdentificationRules};
   for (const stack::DeviceAddress& own : settings.addresses) {
     config.addresses.push_back(own.address);
     config.mtu = stack::limit_mtu(config.mtu, own.address);

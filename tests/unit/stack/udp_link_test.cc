@@ -2,18 +2,26 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/udp_link.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "stack/descriptor.h"
@@ -109,8 +117,7 @@ class UdpLinkTest : public ::testing::Test {
     return UdpLink::open({.addresses = std::move(addresses), .pool = pool.get(), .mtu = mtu});
   }
   static End open(std::vector<IpAddress> addresses, std::uint16_t mtu = kMtu,
-                  std::uint16_t (*identification)(std::span<const std::uint8_t>) = nullptr,
-                  std::uint32_t mbufs = 256) {
+                  const IdentificationRules* identification = nullptr, std::uint32_t mbufs = 256) {
     End end;
     end.pool = std::move(*PlainPool::create({.size = mbufs, .data_room = 4400}));
     auto link = UdpLink::open({.addresses = std::move(addresses),
@@ -121,6 +128,8 @@ class UdpLinkTest : public ::testing::Test {
     if (link) end.link = std::move(*link);
     return end;
   }
+
+  static bool joins_again(End& end, const IpAddress& own);
 
   Random random_{test::seed()};
 };
@@ -250,17 +259,60 @@ TEST_F(UdpLinkTest, CountsWhatTheKernelDropped) {
   EXPECT_EQ(received + to.received().rx_overflows.value(), 32'001u);
 }
 
-std::uint16_t some_identification(std::span<const std::uint8_t> packet) {
-  // It is asked about the whole packet, headers included.
-  return static_cast<std::uint16_t>(
-      packet[0] == 0x45 && packet[4] == 0 && packet[5] == 0 && packet.size() == 20 + 8 + 16 ? 0x1234
-                                                                                            : 0);
+/// Rules that are easy to follow, in place of those of an ICRC: the last four bytes are kTrailer,
+/// and change by what the length and the identification are.
+constexpr std::uint32_t kTrailer = 0xa5a5a5a5;
+constexpr std::size_t kPsnAt = 11;  ///< its last byte
+
+std::uint32_t trailer_of(std::span<const std::uint8_t> packet) {
+  std::uint32_t trailer = 0;
+  std::memcpy(&trailer, packet.last<4>().data(), sizeof trailer);
+  return rte_le_to_cpu_32(trailer);
+}
+
+constexpr IdentificationRules kRules{
+    .factor = [](std::size_t length) { return static_cast<std::uint32_t>(length); },
+    .change = [](std::uint32_t factor,
+                 std::uint16_t identification) { return factor << 16 | identification; },
+    .find =
+        [](std::span<const std::uint8_t> packet, std::uint32_t factor, std::uint16_t) {
+          // It is asked about the whole packet, headers included.
+          const std::uint32_t change = trailer_of(packet) ^ kTrailer;
+          return static_cast<std::uint16_t>(packet[0] == 0x45 && packet[4] == 0 && packet[5] == 0 &&
+                                                    change >> 16 == (factor & 0xffff)
+                                                ? change & 0xffff
+                                                : 0);
+        }};
+
+/// `size` bytes that have the PSN, and end as a packet of that identification does, by kRules.
+Bytes payload_of(std::size_t size, std::uint8_t psn = 0, std::uint16_t identification = 0) {
+  Bytes payload(size, static_cast<std::uint8_t>(size));
+  payload[kPsnAt] = psn;
+  const std::uint32_t change =
+      identification == 0 ? 0
+                          : kRules.change(static_cast<std::uint32_t>(28 + size), identification);
+  const std::uint32_t trailer = rte_cpu_to_le_32(kTrailer ^ change);
+  std::memcpy(&payload[size - sizeof trailer], &trailer, sizeof trailer);
+  return payload;
+}
+
+/// As it arrives if the kernel gave it that identification.
+Bytes arrived_as(Bytes frame, std::uint16_t identification) {
+  frame = arrived(std::move(frame));
+  rte_ipv4_hdr ip;
+  std::memcpy(&ip, &frame[kIpAt], sizeof ip);
+  ip.packet_id = rte_cpu_to_be_16(identification);
+  ip.hdr_checksum = 0;
+  ip.hdr_checksum = rte_ipv4_cksum(&ip);
+  std::memcpy(&frame[kIpAt], &ip, sizeof ip);
+  return frame;
 }
 
 TEST_F(UdpLinkTest, TheIdentificationIsPutIntoTheHeader) {
   const IpAddress a = loopback_address();
-  End end = open({a}, kMtu, &some_identification);
-  EXPECT_EQ(end.send({frame_of(*end.link, a, a, Bytes(16)), frame_of(*end.link, a, a, Bytes(17))}),
+  End end = open({a}, kMtu, &kRules);
+  EXPECT_EQ(end.send({frame_of(*end.link, a, a, payload_of(16, 0, 0x1234)),
+                      frame_of(*end.link, a, a, payload_of(17))}),
             2);
   const auto frames = end.receive();
   ASSERT_THAT(frames, SizeIs(2));
@@ -272,8 +324,189 @@ TEST_F(UdpLinkTest, TheIdentificationIsPutIntoTheHeader) {
                        static_cast<std::uint32_t>(frames[0].size() - kIpAt), false, parsed),
             HostDrop::none)
       << "the checksum is right";
-  EXPECT_EQ(frames[1], arrived(frame_of(*end.link, a, a, Bytes(17))));
+  EXPECT_EQ(frames[1], arrived(frame_of(*end.link, a, a, payload_of(17))));
   EXPECT_EQ(end.received().rx_identified.value(), 1u);
+}
+
+/// Sizes of datagrams that go to the kernel together, as those of long messages do, and of some
+/// more.
+const std::vector<std::vector<std::size_t>> kTogether{
+    {4128, 4112}, std::vector<std::size_t>(14, 4112), {4128, 4112}, {100, 100, 60}, {61}};
+
+TEST_F(UdpLinkTest, EqualOnesInARowGoTogether) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a}, kMtu, &kRules);
+  End to = open({b}, kMtu, &kRules);
+  std::uint8_t psn = 0;
+  for (const std::size_t segment : {0, 2000}) {
+    std::vector<Bytes> frames;
+    std::vector<Bytes> expected;
+    for (const auto& sizes : kTogether) {
+      std::uint16_t identification = 0;
+      for (const std::size_t size : sizes) {
+        ++psn;
+        frames.push_back(frame_of(*from.link, a, b, payload_of(size, psn)));
+        expected.push_back(arrived_as(
+            frame_of(*from.link, a, b, payload_of(size, psn, identification)), identification));
+        ++identification;
+      }
+    }
+    ASSERT_EQ(from.send(frames, segment), 22);
+    EXPECT_TRUE(to.receive(segment == 0 ? 32 : 3) == expected) << "in mbufs of " << segment;
+  }
+  EXPECT_EQ(from.sent().tx_packets.value(), 44u);
+  EXPECT_EQ(from.sent().tx_segmented.value(), 42u);
+  EXPECT_EQ(to.received().rx_joined.value(), 42u);
+  EXPECT_EQ(to.received().rx_packets.value(), 44u);
+  EXPECT_EQ(from.sent().tx_bytes.value(), to.received().rx_bytes.value());
+}
+
+TEST_F(UdpLinkTest, EqualOnesGoTogetherOverIpv6) {
+  const IpAddress a = *IpAddress::parse("::1");
+  auto pool = std::move(*PlainPool::create({.size = 256, .data_room = 4400}));
+  auto link = try_open(*pool, {a});
+  if (!link) {
+    GTEST_SKIP() << link.error().message;  // the only loopback address of IPv6
+  }
+  End end{std::move(pool), std::move(*link)};
+  std::vector<Bytes> frames;
+  std::vector<Bytes> expected;
+  std::uint8_t psn = 0;
+  for (const auto& sizes : kTogether) {
+    for (const std::size_t size : sizes) {
+      frames.push_back(frame_of(*end.link, a, a, payload_of(size, ++psn)));
+      expected.push_back(arrived(frames.back()));
+    }
+  }
+  ASSERT_EQ(end.send(frames), 22);
+  EXPECT_TRUE(end.receive() == expected);
+  EXPECT_EQ(end.sent().tx_segmented.value(), 21u);
+}
+
+TEST_F(UdpLinkTest, OnlyWhatIsAlikeGoesTogether) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  const IpAddress c = loopback_address();
+  End from = open({a}, kMtu, &kRules);
+  End to = open({b, c}, kMtu, &kRules);
+  const Bytes payload = payload_of(500);
+  const std::vector<Bytes> frames{
+      frame_of(*from.link, a, b, payload), frame_of(*from.link, a, b, payload, 0x6a, 34),
+      frame_of(*from.link, a, b, payload, 0x62, 34), frame_of(*from.link, a, c, payload, 0x62, 34)};
+  ASSERT_EQ(from.send(frames), 4);
+  std::vector<Bytes> expected;
+  for (const Bytes& frame : frames) {
+    expected.push_back(arrived(frame));
+  }
+  EXPECT_THAT(to.receive(), ::testing::UnorderedElementsAreArray(expected));
+  EXPECT_EQ(from.sent().tx_segmented.value(), 0u);
+}
+
+/// Over IPv4 they would get identifications that their ICRCs do not fit.
+TEST_F(UdpLinkTest, WithoutRulesEachGoesByItself) {
+  const IpAddress a = loopback_address();
+  End end = open({a});
+  const Bytes frame = frame_of(*end.link, a, a, payload_of(500));
+  ASSERT_EQ(end.send({frame, frame, frame}), 3);
+  EXPECT_EQ(end.receive(), std::vector<Bytes>(3, arrived(frame)));
+  EXPECT_EQ(end.sent().tx_segmented.value(), 0u);
+}
+
+TEST_F(UdpLinkTest, WhatCameTogetherWaitsForMbufs) {
+  const IpAddress a = loopback_address();
+  const IpAddress b = loopback_address();
+  End from = open({a}, kMtu, &kRules);
+  End to = open({b}, kMtu, &kRules, 8);
+  std::vector<Bytes> frames;
+  for (std::uint8_t psn = 0; psn < 20; ++psn) {
+    frames.push_back(frame_of(*from.link, a, b, payload_of(64, psn)));
+  }
+  ASSERT_EQ(from.send(frames), 20);
+  ASSERT_EQ(from.sent().tx_segmented.value(), 20u);
+  std::array<rte_mbuf*, 32> packets{};
+  EXPECT_EQ(to.link->rx_burst(packets.data(), 3, 0), 3);
+  EXPECT_EQ(to.link->rx_burst(packets.data() + 3, 29, 0), 5) << "all mbufs";
+  EXPECT_EQ(to.link->rx_burst(packets.data() + 8, 24, 0), 0);
+  EXPECT_GT(to.received().rx_no_mbuf.value(), 0u);
+  rte_pktmbuf_free_bulk(packets.data(), 8);
+  EXPECT_THAT(to.receive(4), SizeIs(12)) << "nothing is lost";
+}
+
+/// Sends until frames go together again.
+bool UdpLinkTest::joins_again(End& end, const IpAddress& own) {
+  const std::uint64_t before = end.sent().tx_segmented.value();
+  std::uint8_t psn = 20;
+  for (int burst = 0; burst < 1000 && end.sent().tx_segmented.value() == before; ++burst) {
+    std::vector<Bytes> frames;
+    for (int i = 0; i < 32; ++i) {
+      frames.push_back(frame_of(*end.link, own, own, payload_of(1000, psn++)));
+    }
+    EXPECT_EQ(end.send(frames), 32);
+    EXPECT_THAT(end.receive(), SizeIs(32));
+  }
+  return end.sent().tx_segmented.value() > before;
+}
+
+/// In a thread with a loopback device of its own, of an MTU of 1500.
+void with_short_loopback(const std::function<void()>& run) {
+  std::string problem;
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNET) != 0) {
+      problem = std::strerror(errno);
+      return;
+    }
+    const Descriptor any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq loopback{};
+    std::strcpy(loopback.ifr_name, "lo");
+    loopback.ifr_mtu = 1500;
+    ASSERT_EQ(::ioctl(any.fd(), SIOCSIFMTU, &loopback), 0);
+    loopback.ifr_flags = IFF_UP;
+    ASSERT_EQ(::ioctl(any.fd(), SIOCSIFFLAGS, &loopback), 0);
+    run();
+  }).join();
+  if (!problem.empty()) {
+    GTEST_SKIP() << "needs root to make a network namespace: " << problem;
+  }
+}
+
+TEST_F(UdpLinkTest, WhatTheKernelDoesNotCutGoesOneByOne) {
+  with_short_loopback([this] {
+    const IpAddress a = loopback_address();
+    End end = open({a}, kMtu, &kRules);
+    // Each of them is too long, and the kernel says so.
+    ASSERT_EQ(end.send(std::vector<Bytes>(3, frame_of(*end.link, a, a, payload_of(2000)))), 3);
+    EXPECT_EQ(end.sent().tx_not_segmented.value(), 1u);
+    EXPECT_EQ(end.sent().tx_refused.value(), 3u);
+    const Bytes good = frame_of(*end.link, a, a, payload_of(1000));
+    ASSERT_EQ(end.send(std::vector<Bytes>(3, good)), 3);
+    EXPECT_EQ(end.receive(), std::vector<Bytes>(3, arrived(good)));
+    EXPECT_EQ(end.sent().tx_segmented.value(), 0u);
+    EXPECT_TRUE(joins_again(end, a));
+    EXPECT_EQ(end.sent().tx_not_segmented.value(), 1u);
+  });
+}
+
+TEST_F(UdpLinkTest, ARepeatOfWhatWentTogetherGoesByItself) {
+  const IpAddress a = loopback_address();
+  End end = open({a}, kMtu, &kRules);
+  const auto frames = [&](std::initializer_list<std::uint8_t> psns) {
+    std::vector<Bytes> made;
+    for (const std::uint8_t psn : psns) {
+      made.push_back(frame_of(*end.link, a, a, payload_of(1000, psn)));
+    }
+    return made;
+  };
+  ASSERT_EQ(end.send(frames({10, 11, 12})), 3);
+  ASSERT_EQ(end.send(frames({13, 14})), 2);
+  EXPECT_EQ(end.sent().tx_segmented.value(), 5u);
+  EXPECT_EQ(end.sent().tx_repeats.value(), 0u);
+  ASSERT_EQ(end.send(frames({11, 12, 13, 14, 15})), 5);
+  EXPECT_EQ(end.sent().tx_segmented.value(), 5u);
+  EXPECT_EQ(end.sent().tx_repeats.value(), 1u);
+  EXPECT_THAT(end.receive(), SizeIs(10));
+  EXPECT_TRUE(joins_again(end, a));
+  EXPECT_EQ(end.sent().tx_repeats.value(), 1u);
 }
 
 /// What the kernel puts on the wire has to be what the ICRC was computed over.

@@ -33,6 +33,10 @@ const Bytes kUcSend{0x45, 0x01, 0x00, 0x40, 0x04, 0x78, 0x40, 0x00, 0x40, 0x11, 
                     0x10, 0x46, 0x30, 0x81, 0x8b, 0xe2, 0x89, 0x35, 0xd9, 0x0e, 0x9a, 0x95, 0x50,
                     0x54, 0x01, 0xbe, 0x88, 0x5e, 0x50, 0x00, 0x00, 0x78, 0xf3, 0x53, 0xf3};
 
+std::uint16_t identification_of(std::span<const std::uint8_t> packet, std::uint16_t likely = 0) {
+  return find_identification(packet, identification_factor(packet.size()), likely);
+}
+
 /// As a socket leaves it.
 Bytes without_identification(Bytes packet) {
   packet[4] = packet[5] = 0;
@@ -64,8 +68,10 @@ TEST(Identification_A17_3_3, OfRandomPackets) {
     store_icrc(icrc_over(std::span(packet).first(l3_length), std::span(packet).subspan(l3_length)),
                trailer);
     packet.insert(packet.end(), trailer.begin(), trailer.end());
-    ASSERT_EQ(identification_of(without_identification(packet)), identification)
-        << packet.size() << " bytes";
+    for (const std::uint16_t likely : {identification, static_cast<std::uint16_t>(random())}) {
+      ASSERT_EQ(identification_of(without_identification(packet), likely), identification)
+          << packet.size() << " bytes";
+    }
   }
 }
 
@@ -76,6 +82,23 @@ TEST(Identification_A17_3_3, NoneIsNeededWithZero) {
   store_icrc(icrc_over(bytes.first(40), bytes.subspan(40, 20)), trailer);
   std::copy(trailer.begin(), trailer.end(), packet.end() - Icrc::kSize);
   EXPECT_EQ(identification_of(packet), 0);
+}
+
+TEST(Identification_A17_3_3, ChangesTheIcrcAsThePacketsChangeIt) {
+  std::mt19937_64 random(test::seed());
+  for (int run = 0; run < 1000; ++run) {
+    Bytes packet(40 + random() % 5000);
+    for (std::uint8_t& byte : packet) {
+      byte = static_cast<std::uint8_t>(random());
+    }
+    const std::span<const std::uint8_t> bytes(packet);
+    const auto icrc = [bytes] { return icrc_over(bytes.first(40), bytes.subspan(40)); };
+    const auto identification = static_cast<std::uint16_t>(packet[4] << 8 | packet[5]);
+    const std::uint32_t with = icrc();
+    packet[4] = packet[5] = 0;
+    const std::uint32_t factor = identification_factor(packet.size() + Icrc::kSize);
+    ASSERT_EQ(identification_change(factor, identification), icrc() ^ with);
+  }
 }
 
 /// Each bit that is wrong would need an identification of more than 16 bits.

@@ -36,6 +36,7 @@
 #include "stack/shard_link.h"
 #include "stack/switched_link.h"
 #include "stack/telemetry.h"
+#include "stack/udp_link.h"
 
 namespace {
 
@@ -66,6 +67,7 @@ void describe_copies(stack::CounterTextVisitor visit, void* context) {
 constexpr Section kEndpoint[] = {
     {"port", "The port, first as its driver counts; with several ports `port0` and so on.",
      &stack::Port::describe_counters},
+    {"udp", "The sockets of `--device udp`.", &stack::UdpLink::describe_counters},
     {"faults", "The faults of `--faults`, in the direction `rx` or `tx`.",
      &stack::FaultInjector::describe_counters},
     {"personality", "What `--personality` has changed.", &PersonalityLink::describe_counters},

@@ -98,4 +98,16 @@ std::optional<BthSummary> read_bth(const rte_mbuf* frame, std::uint32_t offset) 
   return BthSummary{.opcode = (*bth)[0], .destination_qpn = be24(kQpnAt), .psn = be24(kPsnAt)};
 }
 
+std::optional<std::uint32_t> psn_sequence(const BthSummary& bth) {
+  const unsigned service = bth.opcode & 0xe0u;
+  const unsigned operation = bth.opcode & 0x1fu;
+  constexpr unsigned kRc = 0x00;
+  constexpr unsigned kUc = 0x20;
+  constexpr unsigned kXrc = 0xa0;
+  if (service != kRc && service != kUc && service != kXrc) return std::nullopt;
+  constexpr unsigned kReadResponseFirst = 0x0d;
+  constexpr unsigned kAtomicAcknowledge = 0x12;
+  return operation >= kReadResponseFirst && operation <= kAtomicAcknowledge ? 1 : 0;
+}
+
 }  // namespace rockhopper::stack

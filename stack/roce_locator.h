@@ -22,6 +22,10 @@ struct BthSummary {
   friend bool operator==(const BthSummary&, const BthSummary&) = default;
 };
 
+/// Says which packets to one queue pair have PSNs that follow each other as long as none is sent
+/// again: 0 for requests and 1 for responses of connections, nothing for datagrams and others.
+[[nodiscard]] std::optional<std::uint32_t> psn_sequence(const BthSummary& bth);
+
 /// Returns the offset in `frame` of what follows its UDP header, if that is one of RoCEv2: over
 /// IPv4 or IPv6, with a VLAN tag or without, in any segments. Checks no more than it needs to find
 /// it. The frame may end there. Nothing of a fragment but the first.

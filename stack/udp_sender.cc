@@ -157,7 +157,7 @@ struct UdpSender::Outgoing {
   UdpSocketAddress to{};
   std::uint32_t offset = 0;  ///< of the datagram's bytes
   std::uint32_t length = 0;  ///< of these bytes
-  std::uint32_t flow = 0;    ///< a hash of the queue pair that it is for; not 0
+  std::uint32_t flow = 0;    ///< of packets whose PSNs follow each other, a hash; 0: of none
   std::uint32_t psn = 0;
   int traffic_class = 0;
   int hop_limit = 0;
@@ -197,8 +197,10 @@ UdpSender::Outgoing UdpSender::look_at(const rte_mbuf* frame) {
   }
   out.offset += static_cast<std::uint32_t>(kUdpHeader);
   out.length = frame->pkt_len - out.offset;
-  if (const auto bth = read_bth(frame, out.offset)) {
-    const std::uint64_t place = load_tail(destination) << 24 ^ bth->destination_qpn;
+  const auto bth = read_bth(frame, out.offset);
+  if (const auto sequence = bth ? psn_sequence(*bth) : std::nullopt) {
+    const std::uint64_t place =
+        load_tail(destination) << 25 ^ bth->destination_qpn << 1 ^ *sequence;
     out.flow = 1 | static_cast<std::uint32_t>(place * kHashFactor >> 32);
     out.psn = bth->psn;
   }
@@ -226,7 +228,7 @@ void UdpSender::keep_apart() {
 
 void UdpSender::describe(const rte_mbuf* frame, const Outgoing& out) {
   const JoinedFlow& before = joined_flow(out);
-  if (apart_ == 0 && before.flow == out.flow && is_behind(out.psn, before.psn)) {
+  if (apart_ == 0 && out.flow != 0 && before.flow == out.flow && is_behind(out.psn, before.psn)) {
     counters_.tx_repeats.add();
     keep_apart();
   }
@@ -279,7 +281,7 @@ void UdpSender::begin_message(const Outgoing& out) {
 /// The kernel counts the identifications of IPv4 up from 0.
 void UdpSender::join_message(const rte_mbuf* frame, const Outgoing& out) {
   const Message& last = messages_->made[described_ - 1];
-  joined_flow(out) = {out.flow, out.psn};
+  if (out.flow != 0) joined_flow(out) = {out.flow, out.psn};
   ++joined_;
   if (last.frames == 1) {
     put_control(messages_->headers[described_ - 1].msg_hdr, IPPROTO_UDP, UDP_SEGMENT,

@@ -69,9 +69,9 @@ class UdpSender {
   struct Messages;
   struct Message;
   struct Outgoing;
-  /// Packets to a queue pair that went joined, and the PSN of the last of them.
+  /// Packets whose PSNs follow each other and that went joined, and the PSN of the last of them.
   struct JoinedFlow {
-    std::uint32_t flow = 0;  ///< a hash of the queue pair; 0: none
+    std::uint32_t flow = 0;  ///< a hash of what they have in common; 0: none
     std::uint32_t psn = 0;
   };
   /// What became of the described frames: so many are done with, as the kernel took or refused

@@ -262,7 +262,10 @@ TEST_F(UdpLinkTest, CountsWhatTheKernelDropped) {
 /// Rules that are easy to follow, in place of those of an ICRC: the last four bytes are kTrailer,
 /// and change by what the length and the identification are.
 constexpr std::uint32_t kTrailer = 0xa5a5a5a5;
-constexpr std::size_t kPsnAt = 11;  ///< its last byte
+constexpr std::size_t kPsnAt = 10;  ///< its lower two bytes
+// Opcodes of a reliable connection (IBTA vol. 1, 9.2.1).
+constexpr std::uint8_t kWriteMiddle = 0x07;
+constexpr std::uint8_t kReadResponseMiddle = 0x0e;
 
 std::uint32_t trailer_of(std::span<const std::uint8_t> packet) {
   std::uint32_t trailer = 0;
@@ -285,9 +288,11 @@ constexpr IdentificationRules kRules{
         }};
 
 /// `size` bytes that have the PSN, and end as a packet of that identification does, by kRules.
-Bytes payload_of(std::size_t size, std::uint8_t psn = 0, std::uint16_t identification = 0) {
+Bytes payload_of(std::size_t size, std::uint16_t psn = 0, std::uint16_t identification = 0) {
   Bytes payload(size, static_cast<std::uint8_t>(size));
-  payload[kPsnAt] = psn;
+  payload[0] = kWriteMiddle;
+  payload[kPsnAt] = static_cast<std::uint8_t>(psn >> 8);
+  payload[kPsnAt + 1] = static_cast<std::uint8_t>(psn);
   const std::uint32_t change =
       identification == 0 ? 0
                           : kRules.change(static_cast<std::uint32_t>(28 + size), identification);
@@ -338,7 +343,7 @@ TEST_F(UdpLinkTest, EqualOnesInARowGoTogether) {
   const IpAddress b = loopback_address();
   End from = open({a}, kMtu, &kRules);
   End to = open({b}, kMtu, &kRules);
-  std::uint8_t psn = 0;
+  std::uint16_t psn = 0;
   for (const std::size_t segment : {0, 2000}) {
     std::vector<Bytes> frames;
     std::vector<Bytes> expected;
@@ -372,7 +377,7 @@ TEST_F(UdpLinkTest, EqualOnesGoTogetherOverIpv6) {
   End end{std::move(pool), std::move(*link)};
   std::vector<Bytes> frames;
   std::vector<Bytes> expected;
-  std::uint8_t psn = 0;
+  std::uint16_t psn = 0;
   for (const auto& sizes : kTogether) {
     for (const std::size_t size : sizes) {
       frames.push_back(frame_of(*end.link, a, a, payload_of(size, ++psn)));
@@ -419,7 +424,7 @@ TEST_F(UdpLinkTest, WhatCameTogetherWaitsForMbufs) {
   End from = open({a}, kMtu, &kRules);
   End to = open({b}, kMtu, &kRules, 8);
   std::vector<Bytes> frames;
-  for (std::uint8_t psn = 0; psn < 20; ++psn) {
+  for (std::uint16_t psn = 0; psn < 20; ++psn) {
     frames.push_back(frame_of(*from.link, a, b, payload_of(64, psn)));
   }
   ASSERT_EQ(from.send(frames), 20);
@@ -436,7 +441,7 @@ TEST_F(UdpLinkTest, WhatCameTogetherWaitsForMbufs) {
 /// Sends until frames go together again.
 bool UdpLinkTest::joins_again(End& end, const IpAddress& own) {
   const std::uint64_t before = end.sent().tx_segmented.value();
-  std::uint8_t psn = 20;
+  std::uint16_t psn = 20;
   for (int burst = 0; burst < 1000 && end.sent().tx_segmented.value() == before; ++burst) {
     std::vector<Bytes> frames;
     for (int i = 0; i < 32; ++i) {
@@ -490,21 +495,27 @@ TEST_F(UdpLinkTest, WhatTheKernelDoesNotCutGoesOneByOne) {
 TEST_F(UdpLinkTest, ARepeatOfWhatWentTogetherGoesByItself) {
   const IpAddress a = loopback_address();
   End end = open({a}, kMtu, &kRules);
-  const auto frames = [&](std::initializer_list<std::uint8_t> psns) {
+  const auto frames = [&](std::initializer_list<std::uint16_t> psns,
+                          std::uint8_t opcode = kWriteMiddle) {
     std::vector<Bytes> made;
-    for (const std::uint8_t psn : psns) {
-      made.push_back(frame_of(*end.link, a, a, payload_of(1000, psn)));
+    for (const std::uint16_t psn : psns) {
+      Bytes payload = payload_of(1000, psn);
+      payload[0] = opcode;
+      made.push_back(frame_of(*end.link, a, a, payload));
     }
     return made;
   };
   ASSERT_EQ(end.send(frames({10, 11, 12})), 3);
   ASSERT_EQ(end.send(frames({13, 14})), 2);
-  EXPECT_EQ(end.sent().tx_segmented.value(), 5u);
+  // Responses have numbers of their own.
+  ASSERT_EQ(end.send(frames({5, 6}, kReadResponseMiddle)), 2);
+  ASSERT_EQ(end.send(frames({15, 16})), 2);
+  EXPECT_EQ(end.sent().tx_segmented.value(), 9u);
   EXPECT_EQ(end.sent().tx_repeats.value(), 0u);
   ASSERT_EQ(end.send(frames({11, 12, 13, 14, 15})), 5);
-  EXPECT_EQ(end.sent().tx_segmented.value(), 5u);
+  EXPECT_EQ(end.sent().tx_segmented.value(), 9u);
   EXPECT_EQ(end.sent().tx_repeats.value(), 1u);
-  EXPECT_THAT(end.receive(), SizeIs(10));
+  EXPECT_THAT(end.receive(), SizeIs(14));
   EXPECT_TRUE(joins_again(end, a));
   EXPECT_EQ(end.sent().tx_repeats.value(), 1u);
 }

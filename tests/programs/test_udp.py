@@ -13,18 +13,26 @@ from lab.pairs import has_port
 from support import LIMIT_S, LOSSY, loopback_addresses, wait_until
 
 MTU = 4200
-# Writes the frames of eth0 to a capture file, until it is ended.
+# Writes the frames of eth0 to a capture file, until it is ended and has all of them.
 TAP = '''
 import signal, socket, struct, sys
 tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 tap.bind(('eth0', 0))
-signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+tap.settimeout(0.1)
+ended = []
+signal.signal(signal.SIGINT, lambda *_: ended.append(True))
 with open(sys.argv[1], 'wb', 0) as capture:
     capture.write(struct.pack('<IHHiIII', 0xa1b23c4d, 2, 4, 0, 0, 1 << 18, 1))
     print('ready', flush=True)
-    for number in range(1 << 30):
-        frame = tap.recv(1 << 18)
+    number = 0
+    while True:
+        try:
+            frame = tap.recv(1 << 18)
+        except TimeoutError:
+            if ended: break
+            continue
         capture.write(struct.pack('<IIII', 0, number, len(frame), len(frame)) + frame)
+        number += 1
 '''
 ADDRESSES = {4: ('10.7.0.1', '10.7.0.2'), 6: ('fd07::1', 'fd07::2')}
 

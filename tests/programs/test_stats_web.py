@@ -358,8 +358,8 @@ class Refusals(WebTest):
             wait_until(lambda: self.refusals(self.web)['slow_receiver'] > 0, LIMIT_S, 'the client is given up')
 
     def test_live_pages_are_bounded(self):
-        # These are not read further: more updates would fill what the kernel keeps for them.
-        self.web = self.start_web(interval_s=3600)
+        # These are not read further: updates that come faster would soon fill what the kernel keeps for them.
+        self.web = self.start_web(interval_s=2)
         with contextlib.ExitStack() as stack:
             for _ in range(16):
                 next(stack.enter_context(self.updates(self.web)))

@@ -18,7 +18,7 @@ struct IdentificationRules {
   /// that differ in this: the identification of one is 0.
   std::uint32_t (*change)(std::uint32_t factor, std::uint16_t identification);
   /// The identification with which the ICRC of `packet` is right, whose bytes have 0 there; 0 if
-  /// there is none. That it is `likely` is found out soonest.
+  /// there is none. That it is `likely` is found out soonest; `factor` is not used if that is 0.
   std::uint16_t (*find)(std::span<const std::uint8_t> packet, std::uint32_t factor,
                         std::uint16_t likely);
 };
@@ -35,7 +35,9 @@ class Identification {
     return rules_->change(factor_of(length), identification);
   }
   [[nodiscard]] std::uint16_t find(std::span<const std::uint8_t> packet, std::uint16_t likely) {
-    return rules_ == nullptr ? 0 : rules_->find(packet, factor_of(packet.size()), likely);
+    if (rules_ == nullptr) return 0;
+    // The factor serves to try what is likely; 0, which most have, is tried without it.
+    return rules_->find(packet, likely == 0 ? 0 : factor_of(packet.size()), likely);
   }
 
  private:

@@ -39,6 +39,10 @@ struct UdpReceiver::Socket {
     return sizeof(rte_ether_hdr) + (is_ipv4() ? sizeof(rte_ipv4_hdr) : sizeof(rte_ipv6_hdr)) +
            kUdpHeader;
   }
+  /// Bytes of a datagram, by that MTU.
+  [[nodiscard]] std::size_t longest(std::uint16_t mtu) const {
+    return mtu + sizeof(rte_ether_hdr) - headers();
+  }
 };
 
 /// What the kernel says of a message, whose datagrams have one length, but for the last.
@@ -141,7 +145,7 @@ void UdpReceiver::take_from(Socket& socket, std::uint16_t most) {
     counters_.rx_no_mbuf.add();
     return;
   }
-  const std::size_t longest = mtu_ + sizeof(rte_ether_hdr) - socket.headers();
+  const std::size_t longest = socket.longest(mtu_);
   for (unsigned i = 0; i < room; ++i) {
     iovec* const pieces = &messages_->pieces[2 * i];
     pieces[0] = {rte_pktmbuf_mtod_offset(spare_[i], void*, socket.headers()), longest};
@@ -225,7 +229,7 @@ bool UdpReceiver::look_at_message() {
       ip.hop_limit = static_cast<std::uint8_t>(value);
     }
   }
-  const std::size_t longest = mtu_ + sizeof(rte_ether_hdr) - from_->headers();
+  const std::size_t longest = from_->longest(mtu_);
   const bool is_joined = arrival.segment > 0 && arrival.segment < got.msg_len;
   if (!is_joined) arrival.segment = got.msg_len;
   if ((got.msg_hdr.msg_flags & MSG_TRUNC) != 0 || arrival.segment > longest) {
@@ -280,7 +284,7 @@ void UdpReceiver::put_headers(rte_mbuf* packet, std::uint32_t length) {
   counters_.rx_bytes.add(packet->pkt_len);
 }
 
-/// Of joined datagrams the sender's kernel has mostly counted it up from 0.
+/// The sender's kernel has mostly counted it up from 0 within joined datagrams.
 void UdpReceiver::identify(std::span<std::uint8_t> packet) {
   const std::uint16_t identification = identification_.find(packet, in_message_);
   if (identification == 0) return;

@@ -78,7 +78,7 @@ struct UdpSender::Socket {
   [[nodiscard]] bool is_ipv4() const { return address.is_ipv4(); }
 };
 
-/// Of frames that go to the kernel together.
+/// This describes frames that go to the kernel together.
 struct UdpSender::Message {
   std::uint32_t segment = 0;      ///< bytes of each datagram but the last
   std::uint32_t last_length = 0;  ///< of the last
@@ -302,7 +302,7 @@ void UdpSender::join_message(const rte_mbuf* frame, const Outgoing& out) {
   messages_->pieces[pieces_++] = {&trailer, kSize};
 }
 
-/// Of `length` bytes behind the first `skip`.
+/// The pieces cover the `length` bytes behind the first `skip`.
 void UdpSender::add_pieces(const rte_mbuf* frame, std::uint32_t skip, std::uint32_t length) {
   for (const rte_mbuf* part = frame; length > 0; part = part->next) {
     const std::uint32_t skipped = std::min<std::uint32_t>(skip, part->data_len);

@@ -97,7 +97,7 @@ std::uint16_t find_identification(std::span<const std::uint8_t> packet, std::uin
   icrc.add_packet(packet.first(covered), l3_length);
   const std::uint32_t difference = icrc.value() ^ load_icrc(packet.last<Icrc::kSize>());
   if (difference == 0) return 0;
-  if (difference == identification_change(factor, likely)) return likely;
+  if (likely != 0 && difference == identification_change(factor, likely)) return likely;
   const std::uint32_t at_once = product(difference, power(kBackward, zeros_of(packet.size())));
   return at_once >> 16 != 0 ? 0 : swapped(at_once);
 }

@@ -22,7 +22,7 @@ namespace rockhopper::wire {
 
 /// The identification with which the ICRC is right, if there is one that is not 0, else 0. `packet`
 /// has all bytes from the IP header through the ICRC, and an identification of 0; `factor` is that
-/// of its length. That it is `likely` is found out soonest.
+/// of its length, and not used if `likely` is 0. That it is `likely` is found out soonest.
 ///
 /// A packet whose bytes have changed passes for one with another identification in one of 65,536
 /// cases.

@@ -278,11 +278,11 @@ constexpr IdentificationRules kRules{
     .change = [](std::uint32_t factor,
                  std::uint16_t identification) { return factor << 16 | identification; },
     .find =
-        [](std::span<const std::uint8_t> packet, std::uint32_t factor, std::uint16_t) {
+        [](std::span<const std::uint8_t> packet, std::uint32_t, std::uint16_t) {
           // It is asked about the whole packet, headers included.
           const std::uint32_t change = trailer_of(packet) ^ kTrailer;
           return static_cast<std::uint16_t>(packet[0] == 0x45 && packet[4] == 0 && packet[5] == 0 &&
-                                                    change >> 16 == (factor & 0xffff)
+                                                    change >> 16 == packet.size()
                                                 ? change & 0xffff
                                                 : 0);
         }};

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -17,6 +18,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "stack/driver_folder.h"
 #include "stack/memory_limit.h"
 #include "stack/runtime_directory.h"
 #include "stack/segment/reader/runtime_path.h"
@@ -175,6 +177,9 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
   std::string messages;
   {
     LogCapture capture;
+    // Who has arguments for the EAL may name a device of any driver in them.
+    std::optional<DriverFolder::Hidden> hidden;
+    if (arguments.embedded) hidden.emplace();
     if (rte_eal_init(static_cast<int>(strings.size()), argv.data()) < 0) {
       return fail(rte_errno == EALREADY ? ErrorCode::invalid_state : ErrorCode::io,
                   "DPDK does not start: {}{}",
@@ -185,6 +190,7 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
   }
   std::fputs(messages.c_str(), stderr);
   eal_running = true;
+  DriverFolder::load_for("mempool_ring");  // what pools are made of
   return std::unique_ptr<Eal>(new Eal(arguments.embedded));
 }
 

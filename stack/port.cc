@@ -26,6 +26,7 @@
 #include "stack/clock.h"
 #include "stack/descriptor.h"
 #include "stack/device_limits.h"
+#include "stack/driver_folder.h"
 #include "stack/interrupt_thread.h"
 #include "stack/memif_guard.h"
 #include "stack/time_units.h"
@@ -62,6 +63,7 @@ Expected<void> check(const PortConfig& config) {
 /// message that takes no more than 127 bytes of arguments (DPDK 24.11 then refuses): less than the
 /// path of a socket may have. Nobody else is to know of a virtual device.
 int plug(const std::string& devargs) {
+  DriverFolder::load_for(devargs);
   rte_devargs parsed{};
   if (const int result = rte_devargs_parse(&parsed, devargs.c_str()); result != 0) return result;
   const bool is_virtual = std::strcmp(rte_bus_name(parsed.bus), "vdev") == 0;
@@ -174,7 +176,9 @@ Expected<void> Port::attach(const PortConfig& config) {
       if (const int result = plug(plugged); result != 0) {
         // Many drivers return -1 for whatever went wrong; they log more.
         return fail(ErrorCode::io, "cannot plug {}: {}", devargs_,
-                    result == -1 ? "the driver refuses" : rte_strerror(-result));
+                    result == -1        ? "the driver refuses"
+                    : result == -EFAULT ? "DPDK has no driver of that name"
+                                        : rte_strerror(-result));
       }
       ROCKHOPPER_TRY(found, find_port(name));
       plugged_ = true;

@@ -20,8 +20,6 @@ import memif_peers
 from live import LIMIT_S, wait_until
 from support import ADDRESSES, listening_port
 
-# A mutated one takes its place.
-PINGPONG = os.environ.get('ROCKHOPPER_PINGPONG')
 KNOCKS = live.amount('ROCKHOPPER_KNOCKS', 300, 10_000)
 KNOCKS_AT_CLIENTS = live.amount('ROCKHOPPER_KNOCKS_AT_CLIENTS', 30, 10_000)
 WARM_UP = 100
@@ -45,11 +43,6 @@ class MemifStorm(live.LiveTest):
         self.addCleanup(nobody.close)
         nobody.bind(('localhost', 0))
         self.dead_port = nobody.getsockname()[1]
-
-    def start(self, program, *arguments, **more):
-        if PINGPONG and program == 'rh-pingpong':
-            return self.lab.start(program, [PINGPONG, *arguments])
-        return super().start(program, *arguments, **more)
 
     def link(self, role='server'):
         """Options of a program at the link, as the one that is there first or the other."""

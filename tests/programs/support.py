@@ -80,8 +80,10 @@ class ProgramTest(RepeatedTest):
         """`prefix` is a command that starts the program; `eal` are arguments before the dashes."""
         dashes = ['--'] if eal else []
         idle = IDLE if program in POLLING and IDLE[0] not in arguments else ()
-        return self.lab.start(program, [*prefix, PROGRAMS / program, *eal, *dashes, *idle,
-                                        *arguments])
+        # A mutated one takes its place.
+        path = os.environ.get(f'ROCKHOPPER_MUTATED_{program.removeprefix("rh-").upper()}',
+                              PROGRAMS / program)
+        return self.lab.start(program, [*prefix, path, *eal, *dashes, *idle, *arguments])
 
     def run_program(self, program, *arguments, **more):
         process = self.start(program, *arguments, **more)

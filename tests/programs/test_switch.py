@@ -4,7 +4,9 @@
 
 import json
 import os
+import re
 import signal
+from pathlib import Path
 
 import support
 from support import LIMIT_S, pcapng_packets, wait_until
@@ -111,6 +113,23 @@ class Switch(support.SwitchTest):
         self.lab.path('switch0.sock').write_text('')
         switch = self.run_program('rh-switch', '--memif', 2, '--socket-dir', self.lab.folder)
         self.assert_failed(switch, 'something else of that name')
+
+    def test_drivers(self):
+        """A program loads those of its own devices: all are most of what its start costs."""
+        for devices, drivers in (((), {'memif'}),
+                                 (('net_null0',), {'memif', 'null'}),
+                                 (('net_failsafe0,dev(net_null1)',), None),
+                                 (('eth_null0',), None)):  # an alias, which names no library
+            with self.subTest(devices=devices):
+                switch = self.start_switch(
+                    2, *(word for device in devices for word in ('--port', device)))
+                loaded = set(re.findall(r'librte_net_(\w+)\.so',
+                                        Path(f'/proc/{switch.child.pid}/maps').read_text()))
+                if drivers is None:
+                    self.assertLess({'memif', 'null', 'ring', 'failsafe', 'tap'}, loaded)
+                else:
+                    self.assertEqual(loaded, drivers)
+                self.stop(switch)
 
     def test_bad_arguments(self):
         for program, *arguments in (('rh-switch',), ('rh-switch', '--memif', 1),

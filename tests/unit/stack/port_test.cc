@@ -226,7 +226,8 @@ TEST(Port, SaysInOneLineWhatIsWrong) {
   EXPECT_THAT(error_of({.devargs = "net_af_packet0,iface=lo,framesz=2048", .mtu = 4200}),
               HasSubstr("framesz=2048 does not hold"));
   EXPECT_THAT(error_of({.devargs = "net_ring3", .queues = 200}), HasSubstr("at most"));
-  EXPECT_THAT(error_of({.devargs = "net_nonesuch0,a=b"}), HasSubstr("cannot plug net_nonesuch0"));
+  EXPECT_THAT(error_of({.devargs = "net_nonesuch0,a=b"}),
+              HasSubstr("cannot plug net_nonesuch0,a=b: DPDK has no driver of that name"));
   EXPECT_THAT(error_of({.devargs = "net_ring3", .pool_size = 1 << 24}),
               HasSubstr("give the EAL more memory"));
   EXPECT_THAT(error_of({.port_id = 31}), HasSubstr("there is no port 31"));

@@ -26,20 +26,23 @@ struct DriverLibrary {
 };
 
 /// Those of several names are there several times.
-std::vector<DriverLibrary> libraries() {
+std::vector<DriverLibrary> libraries(std::error_code& error) {
   std::vector<DriverLibrary> all;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(kDriverFolder, ignored)) {
-    const std::string name = entry.path().filename();
-    const std::size_t end = name.find(".so");
-    if (!name.starts_with(kLibraryPrefix) || end == std::string::npos) continue;
-    all.push_back({entry.path(), name.substr(kLibraryPrefix.size(), end - kLibraryPrefix.size())});
+  std::filesystem::directory_iterator entry(kDriverFolder, error);
+  for (; !error && entry != end(entry); entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    const std::size_t length = name.find(".so");
+    if (!name.starts_with(kLibraryPrefix) || length == std::string::npos) continue;
+    all.push_back(
+        {entry->path(), name.substr(kLibraryPrefix.size(), length - kLibraryPrefix.size())});
   }
   return all;
 }
 
-/// It stays for the life of the process, as all drivers do.
-void load(const DriverLibrary& library) { (void)dlopen(library.path.c_str(), RTLD_NOW); }
+/// It stays for the life of the process, as all drivers do. False with dlerror() if it cannot.
+bool load(const DriverLibrary& library) {
+  return dlopen(library.path.c_str(), RTLD_NOW) != nullptr;
+}
 
 }  // namespace
 
@@ -56,9 +59,11 @@ bool DriverFolder::hides(std::string_view path) {
   return true;
 }
 
-void DriverFolder::load_for(std::string_view device) {
-  if (!was_left_out) return;
-  const std::vector<DriverLibrary> all = libraries();
+Expected<void> DriverFolder::load_for(std::string_view device) {
+  if (!was_left_out) return {};
+  std::error_code error;
+  const std::vector<DriverLibrary> all = libraries(error);
+  if (error) return fail(ErrorCode::io, "{}: {}", kDriverFolder, error.message());
   const DriverLibrary* best = nullptr;
   for (const DriverLibrary& library : all) {
     if (device.starts_with(library.driver) &&
@@ -68,12 +73,13 @@ void DriverFolder::load_for(std::string_view device) {
   }
   const bool has_others_inside = device.find('(') != std::string_view::npos;
   if (best != nullptr && !has_others_inside) {
-    load(*best);
-    return;
+    if (!load(*best)) return fail(ErrorCode::io, "{}", dlerror());
+    return {};
   }
   for (const DriverLibrary& library : all) {
-    load(library);
+    (void)load(library);
   }
+  return {};
 }
 
 }  // namespace rockhopper::stack

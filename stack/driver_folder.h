@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "stack/error.h"
+
 namespace rockhopper::stack {
 
 /// DPDK's folder of drivers. The EAL loads all of it when it starts, 128 libraries on Debian, which
@@ -27,9 +29,9 @@ class DriverFolder {
 
   /// Loads what drives a device such as "net_memif0,role=client", if the EAL has not: the library
   /// whose name the device's begins with, or all where no name says which, or where a device has
-  /// others inside. A library that cannot be loaded is left out: who plugs the device then sees
-  /// that it has no driver.
-  static void load_for(std::string_view device);
+  /// others inside. io with the loader's words if a library or the folder cannot be read; of all,
+  /// those that cannot be loaded are left out, as the EAL does.
+  [[nodiscard]] static Expected<void> load_for(std::string_view device);
 };
 
 }  // namespace rockhopper::stack

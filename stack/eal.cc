@@ -190,8 +190,9 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
   }
   std::fputs(messages.c_str(), stderr);
   eal_running = true;
-  DriverFolder::load_for("mempool_ring");  // what pools are made of
-  return std::unique_ptr<Eal>(new Eal(arguments.embedded));
+  std::unique_ptr<Eal> eal(new Eal(arguments.embedded));
+  ROCKHOPPER_TRY(DriverFolder::load_for("mempool_ring"));  // what pools are made of
+  return eal;
 }
 
 bool Eal::running() { return eal_running; }

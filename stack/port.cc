@@ -63,7 +63,6 @@ Expected<void> check(const PortConfig& config) {
 /// message that takes no more than 127 bytes of arguments (DPDK 24.11 then refuses): less than the
 /// path of a socket may have. Nobody else is to know of a virtual device.
 int plug(const std::string& devargs) {
-  DriverFolder::load_for(devargs);
   rte_devargs parsed{};
   if (const int result = rte_devargs_parse(&parsed, devargs.c_str()); result != 0) return result;
   const bool is_virtual = std::strcmp(rte_bus_name(parsed.bus), "vdev") == 0;
@@ -172,6 +171,7 @@ Expected<void> Port::attach(const PortConfig& config) {
       clear_dead_sockets(devargs_);
       ROCKHOPPER_TRY(guard_, MemifGuard::create(devargs_, config.queues));
       ROCKHOPPER_TRY(check_device(devargs_));
+      ROCKHOPPER_TRY(DriverFolder::load_for(devargs_));
       const std::string& plugged = guard_ != nullptr ? guard_->devargs() : devargs_;
       if (const int result = plug(plugged); result != 0) {
         // Many drivers return -1 for whatever went wrong; they log more.

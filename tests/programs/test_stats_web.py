@@ -28,7 +28,7 @@ from support import LIMIT_S, ROOT, wait_until
 
 sys.path.insert(0, str(ROOT / 'apps/rh_stats'))
 
-from rh_stats import limits, metrics, server  # noqa: E402 (needs the path above)
+from rh_stats import limits, metrics, queue_pairs, server  # noqa: E402 (needs the path above)
 
 SOAK = os.environ.get('ROCKHOPPER_SOAK') == '1'
 SEED = int(os.environ.get('ROCKHOPPER_SEED', random.randrange(1 << 32)))
@@ -138,6 +138,7 @@ class Metrics(WebTest):
         [(labels, count)] = found['rockhopper_queue_pairs']
         self.assertEqual((labels['type'], labels['state'], count), ('RC', 'RTS', 2))
         self.assertEqual(len(found['rockhopper_queue_pair_sent_packets_total']), 2)
+        self.assertEqual(sum(count for _, count in found['rockhopper_queue_pairs_by_rate']), 2)
         self.assertEqual(found['rockhopper_queue_pairs_left_out'][0][1], 0)
         self.assertIn('bad_icrc', {labels['reason'] for labels, _ in found['rockhopper_drops_total']})
 
@@ -407,6 +408,39 @@ class Refusals(WebTest):
         self.assertEqual(moved['refused_failure'], 0, told)
         self.assertGreater(len(statuses), 4, told)
         self.assertEqual(len(self.web.messages().splitlines()), 1, self.web.messages())
+
+
+class Busiest(unittest.TestCase):
+    def test_order_is_kept(self):
+        """As sorting all of them anew would give it, whatever rates do, and come and go."""
+        chance = random.Random(7)
+
+        class Program:
+            pairs = {}
+
+            def ask(self, command):
+                first = int(command.split(',')[2])
+                listed = sorted(number for number in self.pairs if number >= first)
+                answer = {'queue_pairs': [f'{number} RC rts {sent} 0' for number in listed[:50]
+                                          for sent in [self.pairs[number]]]}
+                return answer | ({'next': listed[50]} if len(listed) > 50 else {})
+        program = Program()
+        follower = queue_pairs.Follower(program)
+        follower.groups = ['engine']
+        for _ in range(40):
+            for number in chance.sample(range(300), 60):
+                if chance.random() < 0.2:
+                    program.pairs.pop(number, None)
+                else:
+                    program.pairs[number] = program.pairs.get(number, 0) + chance.choice((0, 0, 1, 50, 10 ** 6))
+            follower._read_pages(chance.choice((0.0, 1.0)))
+            expected = sorted(follower.found.values(), key=lambda qp: (-qp.rate, qp.number))
+            self.assertEqual(follower.top(), expected[:queue_pairs.TOP])
+            bounds = (float('-inf'), *queue_pairs.RATES, float('inf'))
+            self.assertEqual(follower.ranking.by_rate(),
+                             [sum(low < qp.rate <= high for qp in expected)
+                              for low, high in zip(bounds, bounds[1:])])
+        self.assertTrue(any(qp.rate for qp in follower.found.values()))
 
 
 class Stream(unittest.IsolatedAsyncioTestCase):

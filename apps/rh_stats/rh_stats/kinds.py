@@ -6,6 +6,7 @@ Names are those of docs/counters.md. A group may have the name of its node in fr
 behind ("engine1", "port0", "port0_faults"); its family has neither.
 """
 
+import functools
 import re
 
 # What may fall: all other counters only grow.
@@ -27,6 +28,7 @@ LOSSES = ('retransmitted_pkts', 'local_ack_timeout_err', 'rcvd_seq_err', 'send_s
           'retry_rnr_exceeded_err', 'rcvd_selective_ack', 'send_selective_ack')
 
 
+@functools.lru_cache(1 << 12)
 def family_of(group):
     name = group.rpartition('/')[2]
     return re.sub(r'_+', '_', re.sub(r'[0-9]+(?=_|$)', '', name)).strip('_') or name
@@ -36,6 +38,7 @@ def is_gauge(group, counter):
     return (family_of(group), counter) in GAUGES
 
 
+@functools.lru_cache(1 << 14)
 def is_drop(group, counter, text):
     if DROP_NAMES.search(counter) or DROP_TEXTS.search(text):
         return True

@@ -9,7 +9,7 @@ metric's HELP. Names of metrics have no numbers of ports or shards: the label `g
 import re
 
 from . import kinds
-from .queue_pairs import TOP
+from .queue_pairs import RATES, TOP
 
 PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8'
 OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
@@ -109,6 +109,10 @@ def add_queue_pairs(metrics, watched):
                     (*heading(watched), ('group', group), ('type', kind), ('state', state)), count)
     if not follower.is_known:
         return
+    for bound, count in zip((*RATES, 'inf'), follower.ranking.by_rate(), strict=True):
+        metrics.add('rockhopper_queue_pairs_by_rate', 'gauge', 'queue pairs that send and receive so many packets a '
+                    'second: at most the bound, and more than the one before it',
+                    (*heading(watched), ('at_most', bound)), count)
     top = follower.labelled(TOP)
     for qp in top:
         labels = (*heading(watched), ('group', qp.group), ('qp', f'{qp.number:#08x}'), ('type', qp.type))

@@ -8,8 +8,6 @@ hundred: their rates are then those of the time since their page was read last.
 """
 
 import bisect
-import collections
-import heapq
 import time
 
 # PSNs count the packets of a queue pair, on a circle of 24 bits.
@@ -50,6 +48,47 @@ class QueuePair:
         self.type, self.state, self.psns, self.at_s = kind, state, psns, now_s
 
 
+    @property
+    def rate(self):
+        return self.sent_rate + self.received_rate
+
+
+class Ranking:
+    """Queue pairs by what they send and receive, kept in order: most of thousands are as they were a look ago."""
+
+    def __init__(self, queue_pairs=()):
+        self._order = sorted(map(self._place, queue_pairs))
+        self._buckets = [0] * (len(RATES) + 1)
+        for rate, _, _ in self._order:
+            self._buckets[self._bucket(-rate)] += 1
+
+    @staticmethod
+    def _place(qp):
+        return -qp.rate, qp.group, qp.number
+
+    @staticmethod
+    def _bucket(rate):
+        return bisect.bisect_left(RATES, rate)
+
+    def put(self, qp):
+        bisect.insort(self._order, self._place(qp))
+        self._buckets[self._bucket(qp.rate)] += 1
+
+    def take(self, qp):
+        """To be called before its rate changes."""
+        del self._order[bisect.bisect_left(self._order, self._place(qp))]
+        self._buckets[self._bucket(qp.rate)] -= 1
+
+    def first(self, count):
+        """Groups and numbers of the busiest ones, and of idle ones the lowest numbers."""
+        return [(group, number) for _, group, number in self._order[:count]]
+
+    def by_rate(self):
+        """How many send and receive so many packets a second: at most the bound of each bucket, in order; the last
+        one has no bound."""
+        return list(self._buckets)
+
+
 class Follower:
     """Follows the queue pairs of one program."""
 
@@ -57,6 +96,7 @@ class Follower:
         self.program = program
         self.states = {}  # by group, type and state: how many
         self.found = {}  # by group and number
+        self.ranking = Ranking()
         self.groups = []
         self.is_known = None  # whether the program tells of queue pairs at all
         self._place = (0, 0)  # the group and the page to read next
@@ -67,16 +107,7 @@ class Follower:
         return sum(self.states.values())
 
     def top(self, count=TOP):
-        """The busiest ones first, and of idle ones the lowest numbers."""
-        return heapq.nsmallest(count, self.found.values(),
-                               key=lambda qp: (-(qp.sent_rate + qp.received_rate), qp.group, qp.number))
-
-    def by_rate(self):
-        """How many send and receive so many packets a second: at most the bound of each bucket, in order; the last
-        one has no bound."""
-        rates = [qp.sent_rate + qp.received_rate for qp in self.found.values()]
-        places = collections.Counter(bisect.bisect_left(RATES, rate) for rate in rates)
-        return [places[at] for at in range(len(RATES) + 1)]
+        return [self.found[key] for key in self.ranking.first(count)]
 
     def labelled(self, count=TOP):
         """Those with metrics of their own: who once has one keeps it, and the busiest ones get the places that are
@@ -84,7 +115,7 @@ class Follower:
         self._labelled = [key for key in self._labelled if key in self.found][:count]
         taken = set(self._labelled)
         if len(taken) < count and len(taken) < len(self.found):
-            free = [(qp.group, qp.number) for qp in self.top(count) if (qp.group, qp.number) not in taken]
+            free = [key for key in self.ranking.first(count) if key not in taken]
             self._labelled += free[:count - len(taken)]
         return [self.found[key] for key in self._labelled]
 
@@ -128,7 +159,11 @@ class Follower:
 
     def _end_round(self):
         """All pages have been read: what was in none of them has gone."""
-        self.found = {key: qp for key, qp in self.found.items() if qp.round == self._round}
+        gone = [key for key, qp in self.found.items() if qp.round != self._round]
+        for key in gone:
+            del self.found[key]
+        if gone:
+            self.ranking = Ranking(self.found.values())
         self._round += 1
         self._place = (0, 0)
 
@@ -147,6 +182,13 @@ class Follower:
                 if len(self.found) >= QUEUE_PAIRS_MAX:
                     continue
                 qp = self.found[key] = QueuePair(group, key[1])
-            qp.update(words[1], words[2], (int(words[3]), int(words[4])), now_s)
+                self.ranking.put(qp)
+            psns = int(words[3]), int(words[4])
+            if psns != qp.psns or qp.rate:
+                self.ranking.take(qp)
+                qp.update(words[1], words[2], psns, now_s)
+                self.ranking.put(qp)
+            else:
+                qp.update(words[1], words[2], psns, now_s)
             qp.round = self._round
         return after if type(after) is int else 0

@@ -22,7 +22,7 @@ SHUNNED_S, SHUNNED_MAX_S = 2.0, 60.0
 # The answers of a program are waited for so long, which is short: all others wait with it.
 ANSWER_S = 1.0
 # What is read only because there is time for it takes this share of one processor.
-SHARE = 0.01
+SHARE = 0.005
 
 
 class Watched:

@@ -47,7 +47,7 @@ def queue_pairs(watched):
     """How many in which state, and the busiest ones."""
     follower = watched.queue_pairs
     return {'states': [[group, kind, state, count] for (group, kind, state), count in sorted(follower.states.items())],
-            'seen': len(follower.found), 'rates': [list(RATES), follower.by_rate()],
+            'seen': len(follower.found), 'rates': [list(RATES), follower.ranking.by_rate()],
             'top': [[qp.group, qp.number, qp.type, qp.state, qp.sent_rate, qp.received_rate, qp.sent, qp.received]
                     for qp in follower.top(TOP)]}
 

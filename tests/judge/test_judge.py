@@ -25,7 +25,7 @@ import packets as p  # noqa: E402
 import scenarios  # noqa: E402
 import simulate  # noqa: E402
 import simulate_locks  # noqa: E402
-from judge import cli  # noqa: E402
+from judge import capture, cli, frame, survey  # noqa: E402
 from judge.rules import RULES  # noqa: E402
 
 CAPTURES = HERE.parent / "data" / "captures"
@@ -187,6 +187,34 @@ class DamagedCaptures(JudgeCase):
     def test_atomic_answered_for_wrong_psn(self):
         found = self.edited("ipv4-rc-atomic-mtu1024.pcap", 4, 9, b"\x00\x01\x00")
         self.assertIn("response-order", found)
+
+
+class ManyFlows(unittest.TestCase):
+    def test_those_near_a_psn(self):
+        """The ones found by stretches are those that asking every flow would find."""
+        chance = random.Random(3)
+        for _ in range(10):
+            flows, found = [], survey.FlowsOfHosts()
+            for number in range(40):
+                flows.append(survey.Flow((b"a", b"b", 0, number), 1))
+            psns = [chance.randrange(1 << 24) for _ in flows]
+            for number in range(1, 1500):
+                at = chance.randrange(len(flows))
+                psns[at] = (psns[at] + chance.choice((0, 1, 1, 5, 300, 100_000, -3))) % (1 << 24)
+                packet = p.Packet(
+                    "10.0.0.1", "10.0.0.2", chance.choice((p.SEND_ONLY, p.READ)), at, psns[at],
+                    p.reth(chance.choice((8, 4096, 1 << 20, 1 << 31))),
+                )  # fmt: skip
+                data = packet.to_bytes()
+                record = capture.Record(number, 0, 1, data, len(data), "", "")
+                flows[at].on_request(frame.parse(record))
+                found.on_request(flows[at])
+                psn = chance.randrange(1 << 24)
+                if chance.random() < 0.5:
+                    psn = (psns[at] + chance.randrange(-200_000, 200_000)) % (1 << 24)
+                everyone = {flow.key for flow in flows if flow.low >= 0 and flow.vote_of(psn)}
+                near = {flow.key for flow in found.near(psn) if flow.vote_of(psn)}
+                self.assertEqual(near, everyone)
 
 
 class EveryRule(JudgeCase):

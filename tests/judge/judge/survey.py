@@ -8,7 +8,8 @@ destination QPN), and a connection is two flows of opposite direction, found by 
 repeat the PSNs of the requests that they answer.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from . import framing
@@ -24,6 +25,8 @@ _MAX_VOTES = 64  # responses that are looked at, per flow, while several partner
 _STRONG = 4  # the vote of a response that repeats the PSN of the latest request
 _RECENT = 1 << 17  # PSNs before the latest request that a response may still refer to
 _MAX_READ_SAMPLES = 64
+_STRETCH_BITS = 17  # flows are found by stretches of so many bits of PSNs
+_STRETCHES = 1 << 24 - _STRETCH_BITS
 _LEAP_NS = 600 * 10**9  # longer than any timeout of the transport
 
 FlowKey = tuple[bytes, bytes, int, int]  # source, destination, service, destination QPN
@@ -46,6 +49,7 @@ class Flow:
         self.latest_frame = 0
         self.reads: list[tuple[int, int]] = []  # (DMA length, PSNs up to the next request)
         self.votes_cast = 0
+        self.stretches = range(0)  # where responses to its requests are looked for, unwrapped
         self._read: tuple[int, int] | None = None  # (PSN, DMA length) of the request before
 
     def on_request(self, frame: Frame) -> None:
@@ -63,14 +67,40 @@ class Flow:
         self.low, self.high, self.latest = min(self.low, psn), max(self.high, last), psn
         self.latest_frame = frame.number
 
+    def lowest(self) -> int:
+        """The lowest PSN that a response may still refer to."""
+        return max(self.low, self.latest - _RECENT)
+
     def vote_of(self, psn: int) -> int:
         """How strongly a response with this PSN points to the requests of this flow."""
-        if self.low < 0:
-            return 0
         near = unwrap(self.latest, psn)
-        if not max(self.low, self.latest - _RECENT) <= near <= self.high:
+        if not self.lowest() <= near <= self.high:
             return 0
         return _STRONG if near == self.latest else 1
+
+
+class FlowsOfHosts:
+    """The flows of one service from one host to another. Thousands may be there, of which few have
+    requests near a PSN."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._by_stretch: list[dict[FlowKey, Flow]] = [{} for _ in range(_STRETCHES)]
+
+    def on_request(self, flow: Flow) -> None:
+        """To be told behind each request of a flow."""
+        first, last = flow.lowest() >> _STRETCH_BITS, flow.high >> _STRETCH_BITS
+        stretches = range(max(first, last - _STRETCHES + 1), last + 1)
+        if stretches == flow.stretches:
+            return
+        for stretch in flow.stretches:
+            del self._by_stretch[stretch % _STRETCHES][flow.key]
+        for stretch in stretches:
+            self._by_stretch[stretch % _STRETCHES][flow.key] = flow
+        flow.stretches = stretches
+
+    def near(self, psn: int) -> Iterable[Flow]:
+        return self._by_stretch[psn >> _STRETCH_BITS].values()
 
 
 @dataclass
@@ -102,7 +132,7 @@ class Survey:
 def run(capture: Capture, options: Options, report: Report) -> Survey:
     survey = Survey()
     votes: Counter[tuple[FlowKey, FlowKey]] = Counter()
-    by_pair: dict[tuple[bytes, bytes, int], list[Flow]] = {}
+    by_pair: defaultdict[tuple[bytes, bytes, int], FlowsOfHosts] = defaultdict(FlowsOfHosts)
     usable = survey.usable
     usable.append(0)
     opcodes = options.opcodes
@@ -131,7 +161,7 @@ def _note_flow(frame: Frame, survey: Survey, by_pair, votes, report: Report) -> 
     flow = survey.flows.get(key)
     if flow is None:
         flow = survey.flows[key] = Flow(key, frame.src_port)
-        by_pair.setdefault(key[:3], []).append(flow)
+        by_pair[key[:3]].count += 1
     elif frame.src_port != flow.src_port:
         report.add(
             "udp-source-port-constant",
@@ -148,14 +178,15 @@ def _note_flow(frame: Frame, survey: Survey, by_pair, votes, report: Report) -> 
     if info.is_request:
         flow.requests += 1
         flow.on_request(frame)
+        by_pair[key[:3]].on_request(flow)
         return
     flow.responses += 1
-    candidates = by_pair.get((frame.dst, frame.src, info.service), ())
-    if len(candidates) > 1 and flow.votes_cast >= _MAX_VOTES:
+    candidates = by_pair[frame.dst, frame.src, info.service]
+    if candidates.count > 1 and flow.votes_cast >= _MAX_VOTES:
         return
     flow.votes_cast += 1
     best: Flow | None = None
-    for candidate in candidates:
+    for candidate in candidates.near(frame.psn):
         vote = candidate.vote_of(frame.psn)
         if vote:
             votes[candidate.key, key] += vote

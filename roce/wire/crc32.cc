@@ -55,6 +55,8 @@ std::uint32_t by_slices(std::uint32_t crc, std::uint8_t* to, const std::uint8_t*
     std::memcpy(words.data(), from, kSlices);
     from += kSlices;
     if constexpr (kCopies) {
+      // A compiler may make one copy of two, and read the source for each; others may write to it.
+      asm volatile("" : "+r"(words[0]), "+r"(words[1]));
       std::memcpy(to, words.data(), kSlices);
       to += kSlices;
     }

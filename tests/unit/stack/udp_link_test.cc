@@ -476,7 +476,7 @@ void with_short_loopback(const std::function<void()>& run) {
 }
 
 TEST_F(UdpLinkTest, WhatTheKernelDoesNotCutGoesOneByOne) {
-  with_short_loopback([this] {
+  with_short_loopback([] {
     const IpAddress a = loopback_address();
     End end = open({a}, kMtu, &kRules);
     // Each of them is too long, and the kernel says so.

@@ -110,6 +110,7 @@ class Sampler:
         self.looks = self.came = self.went = self.failed = self.left_out = self.requests = 0
         self.spent_s = 0.0
         self.failures = {}
+        self._sockets, self._next_find_s = {}, 0.0
         self._shunned = {}  # by path and inode: until when, and for how long the next time
 
     def is_older(self, seconds):
@@ -153,7 +154,12 @@ class Sampler:
         self._shunned[key] = (time.monotonic() + shun_s, shun_s)
         self.failures[key] = str(failure)
 
-    def _find(self, now_s):
+    def _find_sockets(self, now_s):
+        """By path and inode, the file prefix. Programs that were killed leave folders behind, thousands in time:
+        they are looked through again when the last time is paid for."""
+        if now_s < self._next_find_s:
+            return self._sockets
+        began_s = time.process_time()
         found = {}
         for path, prefix in find_sockets(runtime_parents()):
             if self.file_prefix in (None, prefix):
@@ -161,6 +167,12 @@ class Sampler:
                     found[path, os.stat(path).st_ino] = prefix
                 except OSError:
                     continue
+        self._sockets = found
+        self._next_find_s = now_s + (time.process_time() - began_s) / SHARE
+        return found
+
+    def _find(self, now_s):
+        found = self._find_sockets(now_s)
         self._shunned = {key: until for key, until in self._shunned.items() if key in found}
         self.left_out = 0
         for key, prefix in found.items():

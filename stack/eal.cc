@@ -177,7 +177,7 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
   std::string messages;
   {
     LogCapture capture;
-    // Who has arguments for the EAL may name a device of any driver in them.
+    // Arguments for the EAL may name a device of any driver.
     std::optional<DriverFolder::Hidden> hidden;
     if (arguments.embedded) hidden.emplace();
     if (rte_eal_init(static_cast<int>(strings.size()), argv.data()) < 0) {

@@ -47,7 +47,6 @@ class QueuePair:
             self.received += received
         self.type, self.state, self.psns, self.at_s = kind, state, psns, now_s
 
-
     @property
     def rate(self):
         return self.sent_rate + self.received_rate
@@ -57,27 +56,28 @@ class Ranking:
     """Queue pairs by what they send and receive, kept in order: most of thousands are as they were a look ago."""
 
     def __init__(self, queue_pairs=()):
-        self._order = sorted(map(self._place, queue_pairs))
+        self._order = sorted(self._place(qp, qp.rate) for qp in queue_pairs)
         self._buckets = [0] * (len(RATES) + 1)
         for rate, _, _ in self._order:
             self._buckets[self._bucket(-rate)] += 1
 
     @staticmethod
-    def _place(qp):
-        return -qp.rate, qp.group, qp.number
+    def _place(qp, rate):
+        return -rate, qp.group, qp.number
 
     @staticmethod
     def _bucket(rate):
         return bisect.bisect_left(RATES, rate)
 
     def put(self, qp):
-        bisect.insort(self._order, self._place(qp))
+        bisect.insort(self._order, self._place(qp, qp.rate))
         self._buckets[self._bucket(qp.rate)] += 1
 
-    def take(self, qp):
-        """To be called before its rate changes."""
-        del self._order[bisect.bisect_left(self._order, self._place(qp))]
-        self._buckets[self._bucket(qp.rate)] -= 1
+    def move(self, qp, before):
+        """To be called when its rate has changed, with the one it had."""
+        del self._order[bisect.bisect_left(self._order, self._place(qp, before))]
+        self._buckets[self._bucket(before)] -= 1
+        self.put(qp)
 
     def first(self, count):
         """Groups and numbers of the busiest ones, and of idle ones the lowest numbers."""
@@ -183,12 +183,9 @@ class Follower:
                     continue
                 qp = self.found[key] = QueuePair(group, key[1])
                 self.ranking.put(qp)
-            psns = int(words[3]), int(words[4])
-            if psns != qp.psns or qp.rate:
-                self.ranking.take(qp)
-                qp.update(words[1], words[2], psns, now_s)
-                self.ranking.put(qp)
-            else:
-                qp.update(words[1], words[2], psns, now_s)
+            before = qp.rate
+            qp.update(words[1], words[2], (int(words[3]), int(words[4])), now_s)
+            if qp.rate != before:
+                self.ranking.move(qp, before)
             qp.round = self._round
         return after if type(after) is int else 0

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "stack/checksum_offload.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -221,6 +222,7 @@ void PcapWriter::encode_staged() {
 }
 
 void PcapWriter::write_out() {
+  const Uncancelled uncancelled;
   std::size_t written = 0;
   while (written < blocks_.size() && !failed_) {
     const ssize_t result = ::write(file_, blocks_.data() + written, blocks_.size() - written);

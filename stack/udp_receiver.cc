@@ -18,6 +18,7 @@
 #include "stack/ip_header.h"
 #include "stack/roce_locator.h"
 #include "stack/udp_socket.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -158,6 +159,7 @@ void UdpReceiver::take_from(Socket& socket, std::uint16_t most) {
                                      .msg_controllen = sizeof messages_->controls[i],
                                      .msg_flags = 0};
   }
+  const Uncancelled uncancelled;
   const int got =
       ::recvmmsg(socket.descriptor.fd(), messages_->headers.data(), room, MSG_DONTWAIT, nullptr);
   if (got < 0) {

@@ -17,6 +17,7 @@
 #include "stack/random.h"
 #include "stack/roce_locator.h"
 #include "stack/udp_socket.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -386,6 +387,7 @@ int UdpSender::send_alike(Socket& socket, std::uint16_t message) {
   if (std::exchange(socket.has_checksums, cut) != cut) {
     use_checksums(socket.descriptor, socket.is_ipv4(), cut);
   }
+  const Uncancelled uncancelled;
   return ::sendmmsg(socket.descriptor.fd(), &messages_->headers[message],
                     static_cast<unsigned>(end - message), MSG_DONTWAIT);
 }

@@ -13,6 +13,7 @@
 #include "stack/futex.h"
 #include "stack/mbuf_read.h"
 #include "stack/process_barrier.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::stack::segment {
 namespace {
@@ -303,6 +304,7 @@ SegmentLink::Peer* SegmentLink::peer_at(std::uint16_t slot, std::uint64_t now_ns
 }
 
 void SegmentLink::open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns) {
+  const Uncancelled uncancelled;
   auto lane = membership_.open_lane_to(slot, peer.generation);
   if (!lane && lane.error().code == ErrorCode::exhausted) {
     membership_.reap();

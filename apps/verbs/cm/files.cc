@@ -24,6 +24,7 @@
 #include "apps/verbs/node/after_fork.h"
 #include "apps/verbs/node/memory_check.h"
 #include "apps/verbs/node/nodes.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::verbs::cm {
 namespace {
@@ -107,6 +108,7 @@ Channel* channel_of(int fd) {
 
 /// Returns the command's errno, or -1 if `fd` is none of ours.
 int carry_out(int fd, std::span<const std::byte> bytes) {
+  const stack::Uncancelled uncancelled;
   const std::lock_guard guard(cm_process.lock);
   Channel* channel = channel_of(fd);
   if (channel == nullptr) return -1;
@@ -135,10 +137,18 @@ bool is_get_event(std::span<const std::byte> bytes) {
   return header.cmd == RDMA_USER_CM_CMD_GET_EVENT;
 }
 
-/// Waits for an event where the program has left the descriptor blocking. Returns an errno.
+bool leads_to_channel(int fd) {
+  struct stat found = {};
+  return fstat(fd, &found) == 0 && is_channel(found.st_ino);
+}
+
+/// Waits for an event where the program has left the descriptor blocking. Returns an errno. The
+/// thread may be cancelled here.
 int wait_for_event(int fd) {
   const int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) != 0) return EAGAIN;
+  // Closed by now, or already the number of another file.
+  if (flags < 0 || !leads_to_channel(fd)) return wait_for_signal();
+  if ((flags & O_NONBLOCK) != 0) return EAGAIN;
   bool is_inline = false;
   {
     const std::lock_guard guard(cm_process.lock);
@@ -154,6 +164,7 @@ int wait_for_event(int fd) {
 }  // namespace
 
 int open_channel(const ibv_device* device, int flags) {
+  const stack::Uncancelled uncancelled;
   const std::lock_guard guard(cm_process.lock);
   sweep();
   if (const auto agent = need_agent(*device); !agent) {
@@ -176,8 +187,7 @@ int open_channel(const ibv_device* device, int flags) {
 }
 
 bool write_channel(int fd, const void* bytes, std::size_t size, ssize_t* result) {
-  struct stat found = {};
-  if (fstat(fd, &found) != 0 || !is_channel(found.st_ino)) return false;
+  if (!leads_to_channel(fd)) return false;
   const bool is_command = size <= kCommandMax && check_memory(bytes, size, false) == 0;
   const std::span command(static_cast<const std::byte*>(bytes), is_command ? size : 0);
   int error = carry_out(fd, command);
@@ -199,6 +209,7 @@ bool is_channel(ino_t inode) {
 }
 
 void closed_channel() {
+  const stack::Uncancelled uncancelled;
   const std::lock_guard guard(cm_process.lock);
   sweep();
 }

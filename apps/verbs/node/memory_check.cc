@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "stack/uncancelled.h"
+
 namespace rockhopper::verbs {
 namespace {
 
@@ -40,6 +42,7 @@ bool can_populate(std::size_t page) {
 /// Whether a byte of each page can be read, as the kernel finds out that copies it. Returns 0 or an
 /// errno.
 int touch(const std::byte* begin, std::size_t length, std::size_t page) {
+  const stack::Uncancelled uncancelled;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
   int error = 0;

@@ -25,6 +25,7 @@
 #include "stack/host.h"
 #include "stack/notifier.h"
 #include "stack/plain_pool.h"
+#include "stack/uncancelled.h"
 #include "stack/worker.h"
 
 namespace rockhopper::verbs {
@@ -90,6 +91,7 @@ class Node {
   /// To be called after each turn of the worker.
   void serve() {
     if (service_ != nullptr) [[unlikely]] {
+      const stack::Uncancelled uncancelled;
       service_->poll(clock_.now_ns());
     }
   }

@@ -9,6 +9,8 @@
 #include <isa-l/crc.h>
 #include <unistd.h>
 
+#include "stack/uncancelled.h"
+
 namespace rockhopper::verbs {
 
 void ResourceRecord::set_text(std::string_view text) {
@@ -20,6 +22,7 @@ Resources::Resources(const std::string& path)
     : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
 
 bool Resources::write(std::uint32_t place, ResourceRecord& record) const {
+  const stack::Uncancelled uncancelled;
   constexpr std::size_t kBehind = offsetof(ResourceRecord, kind);
   const auto* bytes = reinterpret_cast<const unsigned char*>(&record);
   record.checksum = crc32_gzip_refl(0, bytes + kBehind, sizeof record - kBehind);

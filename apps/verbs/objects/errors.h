@@ -8,6 +8,7 @@
 
 #include "roce/work_request.h"
 #include "stack/error.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::verbs {
 
@@ -45,6 +46,7 @@ struct Guarded;
 template <auto kFunction, typename Result, typename... Args>
 struct Guarded<kFunction, Result (*)(Args...)> {
   static Result call(Args... args) noexcept {
+    const stack::Uncancelled uncancelled;
     try {
       return kFunction(args...);
     } catch (const std::bad_alloc&) {
@@ -61,7 +63,7 @@ struct Guarded<kFunction, Result (*)(Args...)> {
 }  // namespace detail
 
 /// The function as C code may call it: that there is no memory is an errno. All else that C++ might
-/// throw is a defect, and ends the process.
+/// throw is a defect, and ends the process. It is not cancelled.
 template <auto kFunction>
 inline constexpr auto kGuarded = &detail::Guarded<kFunction>::call;
 

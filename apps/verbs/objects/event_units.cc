@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "apps/verbs/node/progress.h"
+#include "stack/uncancelled.h"
 
 namespace rockhopper::verbs {
 
@@ -25,12 +26,13 @@ Expected<std::unique_ptr<EventUnits>> EventUnits::create() {
 EventUnits::~EventUnits() { close(fd_); }
 
 void EventUnits::add() noexcept {
+  const stack::Uncancelled uncancelled;
   const std::uint64_t one = 1;
   // Fails or waits only beyond 2^64 events.
   [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof one);
 }
 
-int EventUnits::take(Progress& progress) noexcept {
+int EventUnits::take(Progress& progress) {
   if (progress.is_inline_only()) {
     while (true) {
       if (const int error = take_now(); error != EAGAIN || !waits()) return error;
@@ -41,7 +43,7 @@ int EventUnits::take(Progress& progress) noexcept {
   return read(fd_, &unit, sizeof unit) == sizeof unit ? 0 : errno;
 }
 
-int EventUnits::take_now() noexcept {
+int EventUnits::take_now() {
   std::uint64_t unit = 0;
   iovec place{&unit, sizeof unit};
   // The descriptor's own flag is the program's, so this one read is told not to wait.
@@ -54,6 +56,7 @@ bool EventUnits::waits() const noexcept {
 }
 
 void EventUnits::withdraw() noexcept {
+  const stack::Uncancelled uncancelled;
   // Another thread may have taken the unit, and then finds no event and waits again.
   [[maybe_unused]] const int error = take_now();
 }

@@ -21,19 +21,19 @@ class EventUnits {
   ~EventUnits();
 
   [[nodiscard]] int fd() const { return fd_; }
-  /// One event more. Does not wait.
+  /// One event more. Does not wait. In a Section.
   void add() noexcept;
   /// Takes a unit, or waits for one if the program has left the descriptor blocking: asleep, or
   /// taking turns where nobody else would move the packets that make one. Returns an errno: EAGAIN,
-  /// and of a sleep EINTR. Not in a Section.
-  [[nodiscard]] int take(Progress& progress) noexcept;
-  /// An event has gone that nobody has taken. Does not wait.
+  /// and of a sleep EINTR. The thread may be cancelled here. Not in a Section.
+  [[nodiscard]] int take(Progress& progress);
+  /// An event has gone that nobody has taken. Does not wait. In a Section.
   void withdraw() noexcept;
 
  private:
   explicit EventUnits(int fd) : fd_(fd) {}
   /// Takes a unit; EAGAIN if there is none.
-  [[nodiscard]] int take_now() noexcept;
+  [[nodiscard]] int take_now();
   /// The program has left the descriptor blocking.
   [[nodiscard]] bool waits() const noexcept;
 

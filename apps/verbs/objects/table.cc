@@ -32,7 +32,7 @@ VerbsTable make_table() {
   table.get_pkey_index = kGuarded<&get_pkey_index>;
   table.query_gid_ex = kGuarded<&query_gid_ex>;
   table.query_gid_table = kGuarded<&query_gid_table>;
-  table.get_async_event = kGuarded<&get_async_event>;
+  table.get_async_event = &get_async_event;
   table.ack_async_event = kGuarded<&ack_async_event>;
 
   table.alloc_pd = kGuarded<&alloc_pd>;
@@ -50,7 +50,7 @@ VerbsTable make_table() {
   table.create_cq = kGuarded<&create_cq>;
   table.resize_cq = kGuarded<&resize_cq>;
   table.destroy_cq = kGuarded<&destroy_cq>;
-  table.get_cq_event = kGuarded<&get_cq_event>;
+  table.get_cq_event = &get_cq_event;
   table.ack_cq_events = kGuarded<&ack_cq_events>;
 
   table.create_srq = kGuarded<&create_srq>;

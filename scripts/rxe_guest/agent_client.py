@@ -2,9 +2,9 @@
 # Copyright (c) The Rockhopper authors
 """Runs a command in the guest through its agent (root/agent): two TCP connections a command."""
 
-import base64
 import dataclasses
 import os
+import re
 import secrets
 import selectors
 import shlex
@@ -33,6 +33,11 @@ def shell_command(command):
     if isinstance(command, str):
         return command
     return command[0] if len(command) == 1 else shlex.join(command)
+
+
+def escaped(command):
+    """A word of which printf's %b makes the command again."""
+    return re.sub(r"[\s\\]", lambda found: f"\\0{ord(found[0]):03o}", command, flags=re.ASCII)
 
 
 def execute(port, token, command, *, stdin=None, stdout=None, stderr=None, timeout_s=600.0):
@@ -69,8 +74,7 @@ class _Call:
         if stdin is None:
             # QEMU's network ends a connection that is half closed and silent for ten minutes.
             command = f"exec </dev/null\n{command}"
-        encoded = base64.b64encode(command.encode()).decode()
-        self._data = self._connect(f"run {self._id} {encoded}")
+        self._data = self._connect(f"run {self._id} {escaped(command)}")
         collected_out, collected_err = bytearray(), bytearray()
         stdout = stdout or collected_out.extend
         status = self._transfer(stdin, stdout, stderr or collected_err.extend)

@@ -47,7 +47,7 @@ class Guest:
         for link in links:
             link.check()
         kernel, path = build(extra)
-        vm = machine.Machine(name, kernel, path, links=links, **options)
+        vm = machine.Machine(name, kernel, path, cache_directory(), links=links, **options)
         try:
             vm.start(timeout_s / 3)
         except Timeout as late:

@@ -118,7 +118,7 @@ def startable_kernel(kernel, cache):
                 return kernel.image
             _write_whole(path, lambda out: out.write(content))
         os.utime(path)
-        _forget_old(cache, "vmlinux-*")
+        forget_old(cache, "vmlinux-*")
     return path
 
 
@@ -143,10 +143,13 @@ def _write_whole(path, write):
             raise
 
 
-def _forget_old(cache, pattern):
+def forget_old(cache, pattern):
     """All but the files that were used last."""
     for old in sorted(pathlib.Path(cache).glob(pattern), key=os.path.getmtime)[:-KEPT_IMAGES]:
-        old.unlink()
+        if old.is_dir():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.unlink(missing_ok=True)
 
 
 def _version_key(release):
@@ -267,7 +270,7 @@ class Image:
             else:
                 log(f"building {path}")
                 _write_whole(path, self._write)
-            _forget_old(cache, "initramfs-*.img")
+            forget_old(cache, "initramfs-*.img")
         return path
 
     def _write(self, out):

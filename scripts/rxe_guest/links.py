@@ -22,6 +22,7 @@ KINDS = {
     "veth": "two rxe devices in this guest, joined by a veth pair",
 }
 MTU_MIN, MTU_MAX = 1280, 9000
+DEVICE_LOOKS = 1000
 SETTINGS = {  # of each device, below /proc/sys/net
     # Two ends in one network namespace: packets arrive with a source that is our own.
     "ipv6/conf/%s/accept_dad": 0,
@@ -34,6 +35,12 @@ SETTINGS = {  # of each device, below /proc/sys/net
     "ipv6/neigh/%s/retrans_time_ms": 100,
     "ipv6/neigh/%s/mcast_solicit": 20,
 }
+
+
+def _unix(path, inside=None):
+    """An address of a unix socket as QMP has it, `inside` a member of its own for some commands."""
+    address = {"path": str(path)}
+    return {"type": "unix"} | ({inside: address} if inside else address)
 
 
 def _is_tap(name):
@@ -117,34 +124,36 @@ class Link:
         if self.kind == "tap" and not _is_tap(self.target):
             raise UsageError(f"no tap interface {self.target}: ip tuntap add {self.target} mode tap")
 
-    def qemu_arguments(self, name, directory):
-        """QEMU's arguments; `directory` is where the sockets between guests are."""
+    def qemu_commands(self, name, directory):
+        """What adds it to a running QEMU: (command, arguments) of QMP; `directory` is where the
+        sockets between guests are."""
+        if self.kind == "veth":
+            return []
         ident = f"data{self.first_index}"
-        mac = self.mac_of(name)
-        device = f"virtio-net-pci,netdev={ident},mac={mac},romfile="
+        netdev, device = {"id": ident}, {"driver": "virtio-net-pci", "netdev": ident, "mac": self.mac_of(name),
+                                         "romfile": ""}
+        commands = [("netdev_add", netdev), ("device_add", device)]
         if self.kind.startswith("vhost-user"):
-            server = ",server=on,wait=off" if self.kind == "vhost-user-server" else ""
+            backend = {"type": "socket", "data": {"addr": _unix(self.target, "data"),
+                                                  "server": self.kind == "vhost-user-server", "wait": False}}
+            commands.insert(0, ("chardev-add", {"id": f"char-{ident}", "backend": backend}))
+            netdev |= {"type": "vhost-user", "chardev": f"char-{ident}"}
             # With interrupt vectors QEMU 7.2 crashes on vhost-user under software emulation.
-            return ["-chardev", f"socket,id=char-{ident},path={self.target}{server}",
-                    "-netdev", f"vhost-user,id={ident},chardev=char-{ident}",
-                    "-device", device + ",vectors=0"]
-        if self.kind == "tap":
+            device["vectors"] = 0
+        elif self.kind == "tap":
+            netdev |= {"type": "tap", "ifname": self.target, "script": "no", "downscript": "no"}
             # A process that reads the tap as raw frames knows no partial checksums or segments.
-            return ["-netdev", f"tap,id={ident},ifname={self.target},script=no,downscript=no",
-                    "-device", device + ",csum=off,guest_csum=off,gso=off,guest_tso4=off,"
-                    "guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off"]
-        if self.kind == "guest":
-            local, remote = (f"{directory}/{a}-to-{b}"
-                             for a, b in ((self.target, name), (name, self.target)))
-            return ["-netdev", f"dgram,id={ident},local.type=unix,local.path={local},"
-                    f"remote.type=unix,remote.path={remote}", "-device", device]
-        if self.kind in ("guest-server", "guest-client"):
+            device |= dict.fromkeys(("csum", "guest_csum", "gso", "guest_tso4", "guest_tso6", "guest_ufo",
+                                     "host_tso4", "host_tso6", "host_ufo"), False)
+        elif self.kind == "guest":
+            netdev |= {"type": "dgram", "local": _unix(f"{directory}/{self.target}-to-{name}"),
+                       "remote": _unix(f"{directory}/{name}-to-{self.target}")}
+        else:
             # QEMU takes many frames of a stream at a time, of datagrams one.
             serves = self.kind == "guest-server"
             path = f"{directory}/{self.target}-at-{name}" if serves else f"{directory}/{name}-at-{self.target}"
-            return ["-netdev", f"stream,id={ident},server={'on' if serves else 'off'},addr.type=unix,"
-                    f"addr.path={path}", "-device", device]
-        return []
+            netdev |= {"type": "stream", "server": serves, "addr": _unix(path)}
+        return commands
 
     def own_socket(self, name, directory):
         """The socket that the guest leaves among those between guests, or None."""
@@ -158,8 +167,12 @@ class Link:
             commands = [f"ip link add {ends[0]} address {self.mac_of(name, 0)} mtu {self.mtu} "
                         f"type veth peer name {ends[1]} address {self.mac_of(name, 1)} mtu {self.mtu}"]
         else:
-            commands = [f"for d in /sys/class/net/*; do [ $(cat $d/address) != {self.mac_of(name)} ] "
-                        f"|| ip link set ${{d##*/}} name {ends[0]} mtu {self.mtu}; done"]
+            # It was added a moment ago.
+            commands = ["tries=0",
+                        f"until d=$(grep -lx {self.mac_of(name)} /sys/class/net/*/address); do",
+                        f"  [ $((tries += 1)) -lt {DEVICE_LOOKS} ] || {{ echo 'no {ends[0]}' >&2; exit 1; }}",
+                        "  sleep 0.02", "done",
+                        f"d=${{d%/address}}; ip link set ${{d##*/}} name {ends[0]} mtu {self.mtu}"]
         half = len(self.addresses) // len(ends)
         for end, device in enumerate(ends):
             commands += [f"echo {value} >/proc/sys/net/{setting % device}"

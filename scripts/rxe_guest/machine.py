@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 
+from . import frozen
 from . import links as links_module
 from .errors import GuestError, Timeout, UsageError
 from .image import find_program
@@ -32,6 +33,10 @@ OOB_MAC = "52:54:00:0b:00:01"
 AGENT_PORT = 2222
 _PR_SET_PDEATHSIG = 1
 _FOLDER_CHECK_S = 5.0
+_MONITOR_S = 30.0
+_MONITOR_LOOK_S = 0.02
+# Memory that is a file which others share stays out of the stream.
+_WITHOUT_MEMORY = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
 _UNIX_PATH_MAX = 107
 
 
@@ -124,22 +129,39 @@ def stop(name, timeout_s=30.0):
     return True
 
 
+def qmp(name, command, arguments=None, timeout_s=_MONITOR_S):
+    """Runs one command of QEMU's monitor protocol and returns its result."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout_s)
+        try:
+            connection.connect(str(state_directory(name) / "qmp"))
+            stream = connection.makefile("rw")
+            stream.readline()  # the greeting
+            for request in ({"execute": "qmp_capabilities"},
+                            {"execute": command, "arguments": arguments or {}}):
+                stream.write(json.dumps(request) + "\n")
+                stream.flush()
+                answer = _answer(stream)
+        except TimeoutError:
+            raise Timeout(f"guest '{name}': QEMU did not answer {command} in time") from None
+        except OSError as error:
+            raise GuestError(f"guest '{name}': QEMU does not take {command}: {error}") from None
+    if "error" in answer:
+        raise GuestError(f"guest '{name}': QEMU refused {command}: {answer['error']['desc']}")
+    return answer["return"]
+
+
+def _answer(stream):
+    """The next line that is no event."""
+    for line in stream:
+        if "event" not in (answer := json.loads(line)):
+            return answer
+    raise ConnectionResetError("it ended")
+
+
 def monitor(name, command):
     """Runs one command of QEMU's human monitor and returns its text."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(30)
-        connection.connect(str(state_directory(name) / "qmp"))
-        stream = connection.makefile("rw")
-        stream.readline()  # the greeting
-        for request in ({"execute": "qmp_capabilities"},
-                        {"execute": "human-monitor-command", "arguments": {"command-line": command}}):
-            stream.write(json.dumps(request) + "\n")
-            stream.flush()
-            while "event" in (answer := json.loads(stream.readline())):
-                pass
-            if "error" in answer:
-                raise GuestError(f"QEMU refused '{command}': {answer['error']['desc']}")
-        return answer["return"]
+    return qmp(name, "human-monitor-command", {"command-line": command})
 
 
 def forward(name, guest_port):
@@ -160,9 +182,13 @@ def _forwards(name, guest_port):
 
 
 class Machine:
-    """Starts one guest: `start()` returns when its agent answers."""
+    """Starts one guest: `start()` returns when its agent answers.
 
-    def __init__(self, name, kernel, image, *, links=(), cpus=2, memory_mb=512,
+    The first one of its kind boots. When it waits for its token, which makes it this guest, its state
+    goes into the cache, from which all later ones go on. Links are added behind that moment.
+    """
+
+    def __init__(self, name, kernel, image, cache, *, links=(), cpus=2, memory_mb=512,
                  owner=None, lifetime_s=3600, cpu_model="max"):
         self.name = name
         self.links = links_module.number(list(links))
@@ -175,17 +201,35 @@ class Machine:
         self._cpu_model = cpu_model
         self._directory = state_directory(name)
         self._token = secrets.token_hex(16)
+        self._frozen = frozen.Frozen(cache, self._machine_arguments())
+        self._thaws = False
+        self._memory = -1
+        self._may_be_spoilt = False  # what it has gone on from
 
     def start(self, timeout_s):
-        """Boots and returns the state; on any failure nothing is left running."""
+        """Boots, or goes on from where one has booted, and returns the state; on any failure nothing
+        is left running."""
         deadline = time.monotonic() + timeout_s
+        try:
+            return self._start(deadline)
+        except GuestError as error:
+            if not self._may_be_spoilt:
+                raise
+            self._frozen.forget()
+            if isinstance(error, Timeout):
+                raise
+            print(f"{error}; booting anew", file=sys.stderr)
+        return self._start(deadline)
+
+    def _start(self, deadline):
         running()  # removes what a dead guest of this name left
         try:
             self._directory.mkdir(mode=0o700)
         except FileExistsError:
             raise GuestError(f"guest '{self.name}' runs already: stop it or choose another name") from None
-        alive, supervisors_end = os.pipe()
-        with socket.socket(socket.AF_UNIX) as listener:
+        self._thaws = self._may_be_spoilt = self._frozen.exists()
+        with socket.socket(socket.AF_UNIX) as listener, self._memory_file() as self._memory:
+            alive, supervisors_end = os.pipe()
             listener.bind(str(self._directory / "ready"))
             listener.listen(1)
             self._fork_supervisor(supervisors_end, [listener.fileno(), alive])
@@ -205,6 +249,25 @@ class Machine:
         temporary.rename(self._directory / "state.json")
         return state
 
+    @contextlib.contextmanager
+    def _memory_file(self):
+        """The descriptor of the guest's memory."""
+        memory = os.memfd_create("rxe-guest")
+        try:
+            if self._thaws:
+                self._fill(memory)
+            os.truncate(memory, self._memory_mb << 20)
+            yield memory
+        finally:
+            os.close(memory)
+
+    def _fill(self, memory):
+        try:
+            self._frozen.fill(memory)
+        except OSError as error:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise GuestError(f"guest '{self.name}': its frozen memory cannot be read: {error}") from None
+
     def _agent_port(self):
         ports = _forwards(self.name, AGENT_PORT)
         if len(ports) != 1:
@@ -212,33 +275,76 @@ class Machine:
         return ports.pop()
 
     def _handshake(self, listener, alive, deadline):
-        """Waits for QEMU's and then the guest's side of the serial port; no polling."""
-        with contextlib.ExitStack() as opened:
-            line = self._ready_line(listener, alive, deadline, opened)
-        if line != b"ready\n":
-            raise GuestError(f"guest '{self.name}': {line.decode(errors='replace').strip()}")
+        """Waits for QEMU's and then the guest's side of the serial port."""
+        self._wait_for(listener, alive, deadline)
+        with listener.accept()[0] as connection:
+            if self._thaws:
+                self._thaw(alive, deadline)
+            else:
+                self._expect(b"booted\n", connection, alive, deadline)
+                self._freeze()
+            self._add_links(deadline)
+            qmp(self.name, "cont")
+            connection.sendall(f"{self._token} {time.time():.0f}\n".encode())
+            self._expect(b"ready\n", connection, alive, deadline)
 
-    def _ready_line(self, listener, alive, deadline, opened):
-        connection = None
+    def _add_links(self, deadline):
+        before, self._may_be_spoilt = self._may_be_spoilt, False
+        for link in self.links:
+            for command, arguments in link.qemu_commands(self.name, self._directory.parent):
+                try:
+                    qmp(self.name, command, arguments, max(1, deadline - time.monotonic()))
+                except Timeout:
+                    # QEMU waits for the other end of vhost-user.
+                    raise Timeout(f"guest '{self.name}': nobody was there in time at {link.target}") from None
+        self._may_be_spoilt = before
+
+    def _wait_for(self, source, alive, deadline):
+        ready, _, _ = select.select([source, alive], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            raise Timeout(f"guest '{self.name}' did not boot in time; {self._last_words()}")
+        if alive in ready:
+            raise GuestError(f"guest '{self.name}': {_last_report(alive)}")
+
+    def _expect(self, wanted, connection, alive, deadline):
+        """Reads the guest's next line, which says whether it could do what it had to."""
         line = b""
         while not line.endswith(b"\n"):
-            source = connection or listener
-            ready, _, _ = select.select([source, alive], [], [], max(0, deadline - time.monotonic()))
-            if not ready:
-                raise Timeout(f"guest '{self.name}' did not boot in time; {self._last_words()}")
-            if alive in ready:
+            self._wait_for(connection, alive, deadline)
+            received = b""
+            with contextlib.suppress(ConnectionResetError):
+                received = connection.recv(4096)
+            if not received:
+                raise GuestError(f"guest '{self.name}' ended before it was ready: {_last_report(alive)}")
+            line += received
+        if line != wanted:
+            raise GuestError(f"guest '{self.name}': {line.decode(errors='replace').strip()}")
+
+    def _thaw(self, alive, deadline):
+        """Goes on from the frozen machine, which then stands still."""
+        qmp(self.name, "migrate-set-capabilities", _WITHOUT_MEMORY)
+        qmp(self.name, "migrate-incoming", {"uri": f"exec:{self._frozen.reader()}"})
+        while qmp(self.name, "query-status")["status"] == "inmigrate":
+            if select.select([alive], [], [], _MONITOR_LOOK_S)[0]:
                 raise GuestError(f"guest '{self.name}': {_last_report(alive)}")
-            if connection is None:
-                connection = opened.enter_context(listener.accept()[0])
-                connection.sendall(self._token.encode() + b"\n")
-            else:
-                received = b""
-                with contextlib.suppress(ConnectionResetError):
-                    received = connection.recv(4096)
-                if not received:
-                    raise GuestError(f"guest '{self.name}' ended before it was ready: {_last_report(alive)}")
-                line += received
-        return line
+            if time.monotonic() > deadline:
+                raise Timeout(f"guest '{self.name}' did not go on from where it was frozen in time")
+
+    def _freeze(self):
+        """Keeps the machine in the cache, unless there is no way to. It stands still then."""
+        if not self._frozen.is_wanted():
+            return
+        qmp(self.name, "stop")
+        try:
+            with self._frozen.new(self._memory) as command:
+                qmp(self.name, "migrate-set-capabilities", _WITHOUT_MEMORY)
+                qmp(self.name, "migrate", {"uri": f"exec:{command}"})
+                while (status := qmp(self.name, "query-migrate")["status"]) != "completed":
+                    if status in ("failed", "cancelled"):
+                        raise GuestError(f"migration has {status}")
+                    time.sleep(_MONITOR_LOOK_S)
+        except GuestError as error:
+            print(f"guest '{self.name}' is not kept for others: {error}", file=sys.stderr)
 
     def _last_words(self):
         for name in ("qemu.log", "console.log"):
@@ -248,21 +354,30 @@ class Machine:
                     return f"last line of {name}: {lines[-1]}"
         return "it wrote nothing"
 
-    def _qemu_command(self):
-        directory = self._directory
-        command = [
+    def _machine_arguments(self):
+        """What a frozen guest goes on with only where it is the same."""
+        return [
             find_program("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none",
-            "-no-reboot", "-M", "q35,usb=off,memory-backend=memory",
+            # Of this one links can be added to the bus while it runs.
+            "-no-reboot", "-M", "pc,usb=off,memory-backend=memory",
             # Software emulation always: the same everywhere, and no rights needed.
             "-accel", "tcg,thread=multi", "-cpu", self._cpu_model,
             "-smp", str(self._cpus),
-            # Shared, so that a vhost-user process can map it.
             "-m", str(self._memory_mb),
-            "-object", f"memory-backend-memfd,id=memory,size={self._memory_mb}M,share=on",
             "-kernel", str(self._kernel), "-initrd", str(self._image),
             # Emulated processors count one time, but the kernel is not told so: it would turn to the
             # HPET, each reading of which is a device access.
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
+            # By this the kernel sees that it goes on a second time, and forgets its random numbers.
+            "-device", "vmgenid,guid=auto",
+        ]
+
+    def _qemu_command(self):
+        directory = self._directory
+        return self._machine_arguments() + [
+            # Shared, so that a vhost-user process can map it.
+            "-object", f"memory-backend-file,id=memory,size={self._memory_mb}M,share=on,"
+                       f"mem-path=/proc/self/fd/{self._memory}",
             "-serial", f"file:{directory}/console.log",
             "-qmp", f"unix:{directory}/qmp,server=on,wait=off",
             "-device", "virtio-serial-pci",
@@ -272,10 +387,8 @@ class Machine:
             "-device", "virtconsole,chardev=console",
             "-netdev", f"user,id=oob,hostfwd=tcp:127.0.0.1:0-:{AGENT_PORT}",
             "-device", f"virtio-net-pci,netdev=oob,mac={OOB_MAC},romfile=",
+            *(["-incoming", "defer"] if self._thaws else []),
         ]
-        for link in self.links:
-            command += link.qemu_arguments(self.name, directory.parent)
-        return command
 
     def _fork_supervisor(self, alive, foreign):
         """A process of its own session outlives `start`; it holds the lock and ends with the guest."""
@@ -319,7 +432,7 @@ class Machine:
             os.dup2(null, 1)
             os.dup2(log.fileno(), 2)
         try:
-            with subprocess.Popen(self._qemu_command(), stdin=0, stdout=2, stderr=2,
+            with subprocess.Popen(self._qemu_command(), stdin=0, stdout=2, stderr=2, pass_fds=[self._memory],
                                   preexec_fn=_die_with_parent) as qemu:
                 ended = os.pidfd_open(qemu.pid)
                 self._wait([ended, wake_read] + ([owner] if owner is not None else []))

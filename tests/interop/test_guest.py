@@ -2,7 +2,9 @@
 # Copyright (c) The Rockhopper authors
 """scripts/rxe-guest itself: commands, files, ports, and that nothing is left behind."""
 
+import contextlib
 import fcntl
+import io
 import lzma
 import os
 import pathlib
@@ -149,6 +151,57 @@ class Commands(RepeatedTest):
         result = rxe_guest('start', self.guest.name)
         self.assertEqual(result.returncode, 1)
         self.assertIn('runs already', result.stderr)
+
+
+class Frozen(RepeatedTest):
+    """Guests that go on from where one has booted."""
+
+    def start(self, number):
+        try:
+            guest_ = Guest.start(f'frozen-{os.getpid()}-{number}', [Link.parse('veth')], owner=os.getpid())
+        except Skip as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(guest_.stop)
+        return guest_
+
+    def test_each_is_another_one(self):
+        if not image.find_program('zstd'):
+            self.skipTest('no zstd')
+        self.start(0).stop()  # one has booted
+        first, second = self.start(1), self.start(2)
+        # The same boot, to the microsecond.
+        self.assertEqual(*(guest_.check('dmesg | head -n 100') for guest_ in (first, second)))
+        # 16 bytes that are the kernel's own, and 8 of it for user space.
+        for command in ('head -c 16 /dev/urandom | od -tx1', 'cat /proc/sys/kernel/random/uuid', 'cat /run/agent/token'):
+            self.assertNotEqual(first.check(command), second.check(command))
+        for guest_ in (first, second):
+            self.assertLess(abs(int(guest_.check('date +%s')) - time.time()), 10)
+
+    def spoilt(self, **what):
+        """Starts a guest where a kept one is spoilt; what it says. What is really kept stays."""
+        forgotten = []
+        with mock.patch.multiple(machine.frozen.Frozen, exists=lambda _: not forgotten, is_wanted=lambda _: False,
+                                 forget=lambda _: forgotten.append(True), **what), \
+             contextlib.redirect_stderr(io.StringIO()) as said:
+            started = self.start(3)
+            self.assertEqual(started.check('echo up'), 'up\n')
+            started.stop()
+        self.assertEqual(forgotten, [True])
+        return said.getvalue()
+
+    def test_a_memory_that_cannot_be_read(self):
+        def fill(_, memory):
+            os.write(memory, b'half of it')
+            raise OSError('Data corruption detected')
+        self.assertRegex(self.spoilt(fill=fill), 'Data corruption detected; booting anew')
+
+    def test_a_stream_that_cannot_be_read(self):
+        self.start(0).stop()  # one has booted
+        whole = machine.frozen.Frozen.reader
+        for wrong in (lambda _: 'echo garbage', lambda kept: f'{whole(kept)} | head -c 20000'):
+            with self.subTest():
+                said = self.spoilt(fill=lambda _, memory: None, reader=wrong)
+                self.assertRegex(said, 'booting anew')
 
 
 class Lifetime(RepeatedTest):

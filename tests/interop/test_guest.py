@@ -171,7 +171,7 @@ class Frozen(RepeatedTest):
         first, second = self.start(1), self.start(2)
         # The same boot, to the microsecond.
         self.assertEqual(*(guest_.check('dmesg | head -n 100') for guest_ in (first, second)))
-        # 16 bytes that are the kernel's own, and 8 of it for user space.
+        # But neither random numbers nor tokens are the same.
         for command in ('head -c 16 /dev/urandom | od -tx1', 'cat /proc/sys/kernel/random/uuid', 'cat /run/agent/token'):
             self.assertNotEqual(first.check(command), second.check(command))
         for guest_ in (first, second):

@@ -32,10 +32,20 @@ def listens(port, pid='self'):
     return False
 
 
+def waiting_bytes(address, port=4791, pid='self'):
+    """How much a UDP socket of that process's network namespace has not yet received, with what the
+    kernel needs for it; None if none has the port of that IPv4 address."""
+    number = bytes(map(int, address.split('.')))[::-1].hex().upper()
+    for line in pathlib.Path(f'/proc/{pid}/net/udp').read_text(encoding='ascii').splitlines():
+        fields = line.split()
+        if fields[1] == f'{number}:{port:04X}':
+            return int(fields[4].partition(':')[2], 16)
+    return None
+
+
 def has_port(address, port=4791, pid='self'):
     """Whether a UDP socket of that process's network namespace has the port of that IPv4 address."""
-    number = bytes(map(int, address.split('.')))[::-1].hex().upper()
-    return f'{number}:{port:04X}' in pathlib.Path(f'/proc/{pid}/net/udp').read_text(encoding='ascii')
+    return waiting_bytes(address, port, pid) is not None
 
 
 class Pair:

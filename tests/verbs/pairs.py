@@ -83,12 +83,19 @@ class PairTest(support.ProgramTest):
         """Runs both to success; what they printed, the server first."""
         return self.finish(self.start_pair(program, *options, **more), limit_s)
 
+    def has_failed(self, process):
+        """Whether it has ended, and not well."""
+        return process.child.poll() not in (None, 0)
+
     def finish(self, processes, limit_s=LIMIT_S):
-        """Waits for the success of all, the last one first; what they printed."""
-        for process in reversed(processes):
-            self.assertEqual(process.wait(limit_s), 0,
-                             f'{process.name}: {" ".join(process.command)}\n'
-                             f'{process.output()[-2000:]}\n{process.messages()}')
+        """Waits for the success of all; what they printed. One that fails ends the wait: the others may
+        wait for it for ever."""
+        wait_until(lambda: all(process.has_ended() for process in processes)
+                   or any(map(self.has_failed, processes)), limit_s,
+                   f'{" and ".join(process.name for process in processes)} end')
+        self.assertEqual([], [
+            f'{process.name} ended with status {process.child.returncode}: {" ".join(process.command)}\n'
+            f'{process.output()[-2000:]}\n{process.messages()}' for process in processes if self.has_failed(process)])
         outputs = [process.output() for process in processes]
         for output in outputs:
             self.assertNotIn('invalid data', output)  # ping-pongs with -c end with status 0 nonetheless

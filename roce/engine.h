@@ -33,6 +33,7 @@
 #include "roce/rx_packet.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transmit_result.h"
+#include "roce/wire/short_icrc.h"
 #include "stack/host.h"
 #include "stack/link.h"
 #include "stack/notifier.h"
@@ -254,6 +255,13 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
     std::uint32_t answered = 0;  ///< its oldest requests, whose responses have come in this burst
   };
 
+  /// What computes the ICRC of a short packet, as long as they have the lengths of the last one.
+  struct PlainIcrc {
+    std::uint32_t lengths = 0;  ///< of the headers in front of the BTH, and of what is behind these
+    const wire::IcrcMask* mask = nullptr;
+    wire::ShortIcrc* compute = nullptr;
+  };
+
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
 
   void begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) override;
@@ -281,7 +289,8 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
     if (plain_peer_.answered > 0) retire_all_answered();
   }
   void retire_all_answered();
-  [[nodiscard]] bool take_plain_response(const PlainPacket& packet);
+  [[nodiscard, gnu::always_inline]] bool take_plain_response(const PlainPacket& packet);
+  void note_plain_icrc(std::uint32_t l3_length, std::uint32_t length);
   [[nodiscard]] std::optional<DropReason> read(const stack::UdpDatagram& datagram,
                                                wire::Headers& headers) const;
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
@@ -390,6 +399,7 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   std::array<rte_mbuf*, 64> spent_;  ///< packets of this burst that have been taken or dropped
   std::size_t spent_count_ = 0;      ///< 0 outside of receive()
   PlainPeer plain_peer_;
+  PlainIcrc plain_icrc_;
   std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;

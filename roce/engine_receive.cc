@@ -32,6 +32,10 @@ constexpr PlainOpcode::Kind plain_kind(std::uint8_t opcode) {
              ? PlainOpcode::Kind::acknowledgement
              : PlainOpcode::Kind::response;
 }
+constexpr std::uint32_t lengths_of(std::uint32_t l3_length, std::uint32_t length) {
+  return l3_length << 16 | length;
+}
+
 constexpr auto kPlainOpcodes = [] {
   std::array<PlainOpcode, 256> opcodes{};
   for (std::size_t i = 0; i < opcodes.size(); ++i) {
@@ -127,8 +131,16 @@ bool Engine::find_plain_peer(const stack::UdpDatagram& datagram, wire::Qpn numbe
   return true;
 }
 
+/// Finds what computes the ICRC of packets with these lengths, and notes it as plain_icrc_.
+void Engine::note_plain_icrc(std::uint32_t l3_length, std::uint32_t length) {
+  constexpr std::uint32_t kIpv4Length = 20 + stack::kUdpHeaderBytes;
+  plain_icrc_ = {.lengths = lengths_of(l3_length, length),
+                 .mask = l3_length == kIpv4Length ? &wire::kIpv4IcrcMask : &wire::kIpv6IcrcMask,
+                 .compute = wire::short_icrc(l3_length + length - wire::Icrc::kSize)};
+}
+
 /// Requests that are answered in one burst leave the queue at once, as if one ACK had come for all.
-bool Engine::take_plain_response(const PlainPacket& packet) {
+inline bool Engine::take_plain_response(const PlainPacket& packet) {
   Requester& requester = *plain_peer_.qp->transport_.requester;
   bool taken = requester.take_plain_response(packet, plain_peer_.answered);
   if (!taken && plain_peer_.answered > 0) {
@@ -151,13 +163,15 @@ void Engine::retire_all_answered() {
 [[gnu::always_inline]] inline bool Engine::accept_plain(const stack::UdpDatagram& datagram,
                                                         std::uint64_t now_ns) {
   constexpr auto kIcrc = static_cast<std::uint32_t>(wire::Icrc::kSize);
-  constexpr std::uint32_t kIpv4Length = 20 + stack::kUdpHeaderBytes;
   const rte_mbuf* packet = datagram.packet;
   const std::uint32_t length = datagram.payload_length;
   const std::uint32_t l3_length = std::uint32_t{datagram.payload_offset} - datagram.l3_offset;
-  if (packet->data_len < datagram.payload_offset + length || length < wire::Bth::kSize + kIcrc ||
-      !wire::has_short_icrc(l3_length + length - kIcrc)) {
+  if (packet->data_len < datagram.payload_offset + length || length < wire::Bth::kSize + kIcrc) {
     return false;
+  }
+  if (lengths_of(l3_length, length) != plain_icrc_.lengths) [[unlikely]] {
+    if (!wire::has_short_icrc(l3_length + length - kIcrc)) return false;
+    note_plain_icrc(l3_length, length);
   }
   const auto* l3 = rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, datagram.l3_offset);
   const std::uint8_t* transport = l3 + l3_length;
@@ -175,8 +189,7 @@ void Engine::retire_all_answered() {
     return false;
   }
   const std::uint8_t* icrc = transport + length - kIcrc;
-  if (wire::short_icrc({l3, icrc},
-                       l3_length == kIpv4Length ? wire::kIpv4IcrcMask : wire::kIpv6IcrcMask) !=
+  if (plain_icrc_.compute(l3, *plain_icrc_.mask, l3_length + length - kIcrc) !=
       wire::load_icrc(std::span<const std::uint8_t, kIcrc>(icrc, kIcrc))) {
     return false;
   }

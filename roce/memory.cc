@@ -33,14 +33,17 @@ bool MemoryTable::serves(const Entry& entry, ProtectionDomain pd) {
 }
 
 MemoryTable::MemoryTable(Random& random, MemoryPager* pager)
-    : random_(random), pager_(pager), slots_(kFirstSlots) {}
+    : random_(random), pager_(pager), slots_(kFirstSlots), index_mask_(kFirstSlots - 1) {}
 
 Expected<MemoryTable::Entry*> MemoryTable::add(ProtectionDomain pd, MemoryKind kind) {
   if (used_ == kMaxRegions) {
     return fail(ErrorCode::exhausted, "{} memory regions and windows exist already", used_);
   }
   // At most half full, so that random probing ends soon; the largest table may fill up.
-  if (used_ * 2 >= slots_.size() && slots_.size() < kMaxRegions) slots_.resize(slots_.size() * 2);
+  if (used_ * 2 >= slots_.size() && slots_.size() < kMaxRegions) {
+    slots_.resize(slots_.size() * 2);
+    index_mask_ = slots_.size() - 1;
+  }
   std::size_t index = random_.below(slots_.size());
   while (slots_[index].kind != MemoryKind::none) {
     index = (index + 1) % slots_.size();

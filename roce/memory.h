@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -154,15 +155,17 @@ class MemoryTable {
   [[nodiscard]] std::byte* simple_access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                          std::uint64_t length, std::uint32_t needed_access) const;
 
-  /// The addresses of a region or window.
+  /// The addresses of a region or window: `first + length` does not wrap, as registration sees to.
   struct Extent {
     std::uint64_t first = 0;
     std::uint64_t length = 0;
   };
-  /// All bytes [addr, addr + length) are within it. Written so that no sum can wrap.
+  /// All bytes [addr, addr + length) are within it. Written so that no sum can wrap; an address in
+  /// front of it has an offset beyond it, as the extent does not wrap.
   [[nodiscard]] static bool has(const Extent& extent, std::uint64_t addr, std::uint64_t length) {
+    assert(extent.first + extent.length >= extent.first);
     const std::uint64_t offset = addr - extent.first;
-    return addr >= extent.first && offset <= extent.length && length <= extent.length - offset;
+    return offset <= extent.length && length <= extent.length - offset;
   }
 
   /// simple_access() of one user, for a loop within which no region changes: it asks for a key once
@@ -228,7 +231,7 @@ class MemoryTable {
   [[nodiscard]] const Entry* find(MemoryKey key) const {
     // A place beyond the table leads to one within it, whose key is another then. A free place has
     // the key 0, which never exists, and is not valid.
-    const std::size_t index = index_of(key) & (slots_.size() - 1);
+    const std::size_t index = index_of(key) & index_mask_;
     return slots_[index].key == key ? &slots_[index] : nullptr;
   }
   /// The same, of those that simple_access() serves.
@@ -268,6 +271,7 @@ class MemoryTable {
   Random& random_;
   MemoryPager* const pager_;
   std::vector<Entry> slots_;  ///< a power of two
+  std::size_t index_mask_;    ///< slots_.size() - 1
   std::size_t used_ = 0;
 };
 

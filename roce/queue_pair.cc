@@ -429,7 +429,9 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
   if (init_.lock_execution && !check_lock_order(wr)) [[unlikely]] {
     return PostResult::invalid_request;
   }
-  return kind == 0 ? PostResult::ok : check_special(wr, length);
+  if (kind == 0) return PostResult::ok;
+  if (wr.opcode == WrOpcode::rdma_read && attributes_.max_rd_atomic > 0) return PostResult::ok;
+  return check_special(wr, length);
 }
 
 /// The address of a datagram, the SRQ of an XRC message.

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,7 +57,8 @@ inline void copy_short(std::uint8_t* to, const std::byte* from, std::uint32_t le
 
 /// Makes packets of one queue pair that fit into one mbuf, beside PacketBuilder, which makes any:
 /// what all of them have is looked up once, and the ICRC's part of the flow's headers computed
-/// once. Gives the same bytes.
+/// once. Packets in a row of one opcode and one length, as most are, begin with a copy of the same
+/// bytes. Gives the same bytes as PacketBuilder.
 class ShortPackets {
  public:
   /// Bytes of payload that one of them has at most.
@@ -82,26 +85,25 @@ class ShortPackets {
   /// from the BTH to the padding. Returns what is behind the BTH.
   [[nodiscard, gnu::always_inline]] std::uint8_t* begin(rte_mbuf* packet,
                                                         std::uint32_t transport_length,
-                                                        std::uint32_t first,
-                                                        std::uint32_t third) const {
+                                                        std::uint32_t first, std::uint32_t third) {
+    if (transport_length != transport_length_ || first != first_) prepare(transport_length, first);
     stack::begin_packet(packet);
-    below_.put(packet, transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize));
+    assert(packet->buf_len - RTE_PKTMBUF_HEADROOM >= static_cast<int>(begin_.size()));
+    below_.request_checksum(packet);
     std::uint8_t* transport = transport_of(packet);
-    wire::store_be32(transport, first | pkey_);
-    wire::store_be32(transport + 4, destination_);
+    std::memcpy(transport - below_.header_length(), begin_.data(), begin_.size());
     wire::store_be32(transport + 8, third);
     return transport + wire::Bth::kSize;
   }
 
-  /// All from the BTH to the padding is there: adds the ICRC.
-  [[gnu::always_inline]] void end(rte_mbuf* packet, std::uint32_t transport_length) const {
+  /// All from the BTH to the padding is there, of the packet that was begun last: adds the ICRC.
+  [[gnu::always_inline]] void end(rte_mbuf* packet) const {
     std::uint8_t* transport = transport_of(packet);
-    const std::uint32_t icrc =
-        wire::short_icrc_behind(icrc_begin_, below_.is_ipv6(), {transport, transport_length});
-    wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(transport + transport_length,
-                                                                      wire::Icrc::kSize));
+    wire::store_icrc(icrc_(icrc_begin_, transport, transport_length_),
+                     std::span<std::uint8_t, wire::Icrc::kSize>(transport + transport_length_,
+                                                                wire::Icrc::kSize));
     const std::uint32_t length =
-        below_.header_length() + transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
+        below_.header_length() + transport_length_ + static_cast<std::uint32_t>(wire::Icrc::kSize);
     packet->pkt_len = length;
     packet->data_len = static_cast<std::uint16_t>(length);
   }
@@ -110,8 +112,7 @@ class ShortPackets {
   /// an mbuf from stack::take_mbufs(). Returns the bytes from the BTH to the ICRC.
   [[gnu::always_inline]] std::uint32_t put_reply(rte_mbuf* packet, wire::Opcode opcode,
                                                  wire::Psn psn, const wire::Aeth& aeth,
-                                                 const std::byte* data,
-                                                 std::uint32_t length) const {
+                                                 const std::byte* data, std::uint32_t length) {
     constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
     const std::uint32_t pad = wire::pad_count(length);
     const std::uint32_t transport_length = kHeaders + length + pad;
@@ -119,7 +120,7 @@ class ShortPackets {
         begin(packet, transport_length, plain_first_word(opcode) | pad << 20, psn.value);
     aeth.emit(std::span<std::uint8_t, wire::Aeth::kSize>(next, wire::Aeth::kSize));
     if (length > 0) put_payload(next + wire::Aeth::kSize, data, length);
-    end(packet, transport_length);
+    end(packet);
     return transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
   }
 
@@ -129,10 +130,30 @@ class ShortPackets {
            below_.header_length();
   }
 
+  /// Makes the first bytes of packets with this length and this word of the BTH.
+  [[gnu::always_inline]] void prepare(std::uint32_t transport_length, std::uint32_t first) {
+    transport_length_ = transport_length;
+    first_ = first;
+    below_.write(begin_.data(), transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize));
+    std::uint8_t* transport = begin_.data() + below_.header_length();
+    wire::store_be32(transport, first | pkey_);
+    wire::store_be32(transport + 4, destination_);
+    icrc_ = wire::short_icrc_behind(below_.is_ipv6(), transport_length);
+  }
+
+  /// Bytes of the BTH that packets in a row have in common.
+  static constexpr std::size_t kCommon = 8;
+
   stack::Encapsulation below_;
   std::uint32_t pkey_;
   std::uint32_t destination_;
   std::uint32_t icrc_begin_;
+  // What is prepared, of packets with this length and this word; 0: nothing.
+  std::uint32_t transport_length_ = 0;
+  std::uint32_t first_ = 0;
+  wire::ShortIcrcBehind* icrc_ = nullptr;
+  /// Copied as a whole, so in whole steps: what follows in the packet covers what is too much.
+  std::array<std::uint8_t, (stack::Flow::kHeaderMax + kCommon + 15) / 16 * 16> begin_;
 };
 
 }  // namespace rockhopper::roce

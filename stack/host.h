@@ -77,6 +77,14 @@ class Encapsulation {
   /// As Host::encapsulate(), but for the lengths of the mbuf, which are the caller's.
   [[gnu::always_inline]] void put(rte_mbuf* packet, std::uint32_t payload_length) const;
 
+  // The two halves of put(), for packets in a row whose payloads have one length.
+
+  /// Writes the headers, as they are in front of so many bytes of payload, and what is behind them
+  /// up to Flow::kHeaderMax bytes.
+  [[gnu::always_inline]] void write(std::uint8_t* header, std::uint32_t payload_length) const;
+  /// Asks the port for the IPv4 checksum if it computes that.
+  [[gnu::always_inline]] void request_checksum(rte_mbuf* packet) const;
+
  private:
   const std::uint8_t* header_;
   std::uint8_t header_length_;
@@ -236,8 +244,18 @@ inline Encapsulation::Encapsulation(const Flow& flow, bool ipv4_checksum_offload
 
 inline void Encapsulation::put(rte_mbuf* packet, std::uint32_t payload_length) const {
   assert(packet->buf_len - packet->data_off >= static_cast<int>(Flow::kHeaderMax));
+  write(rte_pktmbuf_mtod(packet, std::uint8_t*), payload_length);
+  request_checksum(packet);
+}
+
+inline void Encapsulation::request_checksum(rte_mbuf* packet) const {
+  if (!offload_) return;
+  packet->tx_offload = rte_mbuf_tx_offload(l3_offset_, sizeof(rte_ipv4_hdr), 0, 0, 0, 0, 0);
+  packet->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+}
+
+inline void Encapsulation::write(std::uint8_t* header, std::uint32_t payload_length) const {
   const auto udp_length = static_cast<std::uint16_t>(payload_length + sizeof(rte_udp_hdr));
-  auto* header = rte_pktmbuf_mtod(packet, std::uint8_t*);
   // All of it, as a copy of known length is a few moves. The payload covers what is too much.
   constexpr std::size_t kBlock = 16;
   for (std::size_t at = 0; at < Flow::kHeaderMax; at += kBlock) {
@@ -256,13 +274,9 @@ inline void Encapsulation::put(rte_mbuf* packet, std::uint32_t payload_length) c
   const rte_be16_t total_length =
       rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length + sizeof(rte_ipv4_hdr)));
   store(l3_offset_ + offsetof(rte_ipv4_hdr, total_length), total_length);
-  std::uint16_t checksum = 0;
-  if (offload_) {
-    packet->tx_offload = rte_mbuf_tx_offload(l3_offset_, sizeof(rte_ipv4_hdr), 0, 0, 0, 0, 0);
-    packet->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
-  } else {
-    checksum = static_cast<std::uint16_t>(~add_checksums(checksum_, total_length));
-  }
+  const auto checksum = offload_
+                            ? std::uint16_t{0}
+                            : static_cast<std::uint16_t>(~add_checksums(checksum_, total_length));
   store(l3_offset_ + offsetof(rte_ipv4_hdr, hdr_checksum), checksum);
 }
 

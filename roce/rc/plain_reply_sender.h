@@ -50,7 +50,7 @@ inline TransmitResult Responder::PlainReplySender::answer(rte_mbuf** packets, st
   if (!is_plain(resources.owing()) || !stack::take_mbufs(qp_.packet_pool(), packets, most)) {
     return result;  // ReplySender says what is missing
   }
-  const ShortPackets made = qp_.short_packets();
+  ShortPackets made = qp_.short_packets();
   const ProtectionDomain pd = qp_.remote_pd();
   MemoryTable::SimpleUser memory(qp_.engine().memory(), pd, kAccessRemoteRead);
   const std::uint8_t syndrome = ReplyPacket(responder_).ack_syndrome();

@@ -53,14 +53,14 @@ inline constexpr auto kPlainForms = [] {
 /// first time, while nothing stands in their way. What all of a burst depends on is asked once.
 /// Sender goes on from where this one stops. Lives for one call of Requester::transmit().
 ///
-/// What changes with each packet is a copy of the requester's, given back at the end: packets are
-/// written as bytes, after which a compiler has to read again all that is not its own.
+/// What changes with each packet is a copy of the requester's, or an object beside it, and given
+/// back at the end: packets are written as bytes, after which a compiler has to read again all that
+/// is not its own.
 class Requester::PlainSender {
  public:
   explicit PlainSender(Requester& requester)
       : requester_(requester),
         qp_(requester.qp_),
-        window_(requester.window_),
         responses_(requester.responses_),
         credits_(requester.credits_) {}
 
@@ -76,14 +76,13 @@ class Requester::PlainSender {
   [[nodiscard]] bool is_plain(const SendWqe& request, const detail::PlainForm& form) const;
   [[nodiscard, gnu::always_inline]] std::uint32_t send_burst(rte_mbuf** packets, std::uint32_t most,
                                                              TransmitResult& result);
-  [[gnu::always_inline]] static std::uint32_t build(const ShortPackets& made, rte_mbuf* packet,
+  [[gnu::always_inline]] static std::uint32_t build(ShortPackets& made, rte_mbuf* packet,
                                                     const detail::PlainForm& form,
                                                     const SendWqe& request, wire::Psn psn,
                                                     const std::byte* payload);
 
   Requester& requester_;
   TransportContext qp_;
-  SendWindow window_;
   ResponseWindow responses_;
   Credits credits_;
 };
@@ -92,14 +91,16 @@ class Requester::PlainSender {
 inline bool Requester::PlainSender::may_run() const {
   return qp_.sends_plain_bursts() && qp_.state() == QpState::rts && qp_.pacer() == nullptr &&
          qp_.adaptive_timeout() == nullptr && !qp_.repeats_selectively() &&
-         !requester_.retry_.is_rnr_wait() && window_.is_at_new() && !window_.is_going_over();
+         !requester_.retry_.is_rnr_wait() && requester_.window_.is_at_new() &&
+         !requester_.window_.is_going_over();
 }
 
 /// Counts the requests that may be sent.
 inline std::uint32_t Requester::PlainSender::room() const {
-  const std::uint32_t in_flight = window_.cursor_ahead() - responses_.psns();
+  const SendWindow& window = requester_.window_;
+  const std::uint32_t in_flight = window.cursor_ahead() - responses_.psns();
   const std::uint32_t most = qp_.engine().config().max_unacked_packets;
-  return std::min(most - std::min(most, in_flight), window_.left(qp_.send_queue()));
+  return std::min(most - std::min(most, in_flight), window.left(qp_.send_queue()));
 }
 
 inline bool Requester::PlainSender::is_plain(const SendWqe& request,
@@ -114,7 +115,7 @@ inline bool Requester::PlainSender::is_plain(const SendWqe& request,
 }
 
 /// Returns the bytes from the BTH to the padding.
-inline std::uint32_t Requester::PlainSender::build(const ShortPackets& made, rte_mbuf* packet,
+inline std::uint32_t Requester::PlainSender::build(ShortPackets& made, rte_mbuf* packet,
                                                    const detail::PlainForm& form,
                                                    const SendWqe& request, wire::Psn psn,
                                                    const std::byte* payload) {
@@ -144,7 +145,7 @@ inline std::uint32_t Requester::PlainSender::build(const ShortPackets& made, rte
     atomic_eth.emit(std::span<std::uint8_t, wire::AtomicEth::kSize>(next, wire::AtomicEth::kSize));
   }
   if (form.has_payload) put_payload(next, payload, length);
-  made.end(packet, transport_length);
+  made.end(packet);
   return transport_length;
 }
 
@@ -155,16 +156,17 @@ inline std::uint32_t Requester::PlainSender::send_burst(rte_mbuf** packets, std:
   SendQueue& queue = qp_.send_queue();
   const SendQueue::Entries requests(queue);
   MemoryTable::SimpleUser memory(qp_.engine().memory(), qp_.pd(), 0);
-  const ShortPackets made = qp_.short_packets();
+  ShortPackets made = qp_.short_packets();
+  SendWindow::NewRequests numbers(requester_.window_);
   const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
   std::uint32_t sent = 0;
   for (; sent < most; ++sent) {
-    const std::uint64_t sequence = window_.cursor();
+    const std::uint64_t sequence = numbers.cursor();
     SendWqe& request = requests.at(sequence);
     const detail::PlainForm& form = detail::plain_form(request.opcode);
     if (!is_plain(request, form)) break;
     const std::uint32_t psns = request.is_read() ? packets_of(request.length, mtu) : 1;
-    if (!window_.has_room(psns)) break;
+    if (!numbers.has_room(psns)) break;
     const std::byte* payload = &kNothing;
     if ((request.flags & kSendInline) != 0) {
       payload = queue.extra(sequence).data();
@@ -174,12 +176,13 @@ inline std::uint32_t Requester::PlainSender::send_burst(rte_mbuf** packets, std:
       if (payload == nullptr) break;  // Sender finds out why
     }
     const std::uint32_t transport_length =
-        build(made, packets[sent], form, request, window_.cursor_psn(), payload);
-    window_.send_new(request, psns);
+        build(made, packets[sent], form, request, numbers.psn(), payload);
+    numbers.send(request, psns);
     credits_.number(request);
     if (!form.has_payload) responses_.on_sent(psns);
     result.bytes += transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
   }
+  requester_.window_.take(numbers);
   return sent;
 }
 
@@ -188,7 +191,7 @@ inline TransmitResult Requester::PlainSender::run(rte_mbuf** packets, std::uint1
   if (!may_run()) return result;
   const std::uint32_t most = std::min<std::uint32_t>(count, room());
   if (most == 0) return result;
-  const SendWqe& first = qp_.send_queue().at(window_.cursor());
+  const SendWqe& first = qp_.send_queue().at(requester_.window_.cursor());
   if (!is_plain(first, detail::plain_form(first.opcode)) ||
       !stack::take_mbufs(qp_.packet_pool(), packets, most)) {
     return result;  // Sender says what is missing
@@ -197,7 +200,6 @@ inline TransmitResult Requester::PlainSender::run(rte_mbuf** packets, std::uint1
   stack::return_mbufs(qp_.packet_pool(), packets + sent, most - sent);
   if (sent > 0) credits_.end_probe();
   result.count = static_cast<std::uint16_t>(sent);
-  requester_.window_ = window_;
   requester_.responses_ = responses_;
   requester_.credits_ = credits_;
   return result;

@@ -107,9 +107,41 @@ class SendWindow {
 
   /// Gives PSNs to `request`, the one at the cursor, which has none. Requires has_room().
   void number(const SendQueue& queue, SendWqe& request, std::uint32_t psn_count);
-  /// number() and advance() for a request that is sent whole. Requires that all before it have been
-  /// sent, and has_room().
-  void send_new(SendWqe& request, std::uint32_t psn_count);
+  /// number() and advance() for requests in a row, from the cursor on, that are sent whole: few
+  /// variables, which a loop keeps to itself until take() says them to the window.
+  class NewRequests {
+   public:
+    /// Requires that all numbered requests have been sent.
+    explicit NewRequests(const SendWindow& window)
+        : cursor_(window.cursor_),
+          psn_(window.next_psn()),
+          room_(kMaxPsns - window.numbered_ahead_) {
+      assert(window.is_at_new() && window.cursor_ahead_ == window.numbered_ahead_ &&
+             window.sent_ahead_ == window.numbered_ahead_);
+    }
+    /// Names the next request, and the PSN it will get.
+    [[nodiscard]] std::uint64_t cursor() const { return cursor_; }
+    [[nodiscard]] wire::Psn psn() const { return psn_; }
+    /// The next request may get `psns` PSNs.
+    [[nodiscard]] bool has_room(std::uint32_t psns) const { return psns <= room_; }
+    /// Gives PSNs to `request`, the one at the cursor, which is sent. Requires has_room().
+    void send(SendWqe& request, std::uint32_t psn_count) {
+      assert(psn_count > 0 && has_room(psn_count));
+      request.first_psn = psn_;
+      request.psn_count = psn_count;
+      psn_ = psn_ + psn_count;
+      room_ -= psn_count;
+      ++cursor_;
+    }
+
+   private:
+    friend class SendWindow;
+    std::uint64_t cursor_;
+    wire::Psn psn_;
+    std::uint32_t room_;  ///< PSNs that are left
+  };
+  /// The requests are sent.
+  void take(const NewRequests& sent);
   /// Numbers a request that no packet carries: it takes no PSN.
   void number_local(const SendQueue& queue, SendWqe& request);
   /// The cursor moves over `psns` PSNs of `request`, the one at the cursor: they are sent, or need
@@ -145,14 +177,11 @@ inline void SendWindow::number([[maybe_unused]] const SendQueue& queue, SendWqe&
   ++numbered_;
 }
 
-inline void SendWindow::send_new(SendWqe& request, std::uint32_t psn_count) {
-  assert(is_at_new() && cursor_ahead_ == numbered_ahead_ && sent_ahead_ == numbered_ahead_);
-  assert(psn_count > 0 && has_room(psn_count));
-  request.first_psn = next_psn();
-  request.psn_count = psn_count;
-  numbered_ahead_ += psn_count;
+inline void SendWindow::take(const NewRequests& sent) {
+  assert(sent.cursor_ >= cursor_ && sent.room_ <= kMaxPsns - numbered_ahead_);
+  numbered_ahead_ = kMaxPsns - sent.room_;
   cursor_ahead_ = sent_ahead_ = numbered_ahead_;
-  cursor_ = ++numbered_;
+  cursor_ = numbered_ = sent.cursor_;
 }
 
 inline void SendWindow::advance(const SendWqe& request, std::uint32_t psns) {

@@ -60,11 +60,11 @@ struct Aeth {
   [[nodiscard]] constexpr NakCode nak_code() const { return static_cast<NakCode>(syndrome & 0x1f); }
 
   [[nodiscard]] static constexpr Aeth parse(std::span<const std::uint8_t, kSize> bytes) {
-    return Aeth{.syndrome = bytes[0], .msn = load_be24(&bytes[1])};
+    const std::uint32_t word = load_be32(bytes.data());
+    return Aeth{.syndrome = static_cast<std::uint8_t>(word >> 24), .msn = word & kMask24};
   }
   constexpr void emit(std::span<std::uint8_t, kSize> bytes) const {
-    bytes[0] = syndrome;
-    store_be24(&bytes[1], msn);
+    store_be32(bytes.data(), std::uint32_t{syndrome} << 24 | (msn & kMask24));
   }
   friend constexpr bool operator==(const Aeth&, const Aeth&) = default;
 

@@ -125,7 +125,7 @@ void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length
   const std::span<const std::uint8_t> head = bytes.first(head_length);
   const IcrcMask* mask = icrc_mask(head[0], l3_length);
   if (mask != nullptr && crc_ == kInitial && has_short_icrc(head_length)) {
-    crc_ = short_icrc(head, *mask);
+    crc_ = short_icrc(head_length)(head.data(), *mask, head_length);
   } else {
     add_copy(head, l3_length, mask);
   }

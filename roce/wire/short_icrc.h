@@ -39,26 +39,27 @@ extern const std::array<ShortIcrc*, kShortIcrcSizes> kShortIcrc;
 extern const std::array<ShortIcrcBehind*, kShortIcrcSizes> kShortIcrcBehindIpv4;
 extern const std::array<ShortIcrcBehind*, kShortIcrcSizes> kShortIcrcBehindIpv6;
 
-/// The ICRC of the bytes of a packet from its IP header on, with ones where `mask` has them.
+/// Finds what computes the ICRC of so many bytes of a packet, from its IP header on, with ones
+/// where `mask` has them.
 ///
 /// It keeps all in registers: a library's CRC wants the masked headers in memory, and takes longer
 /// to begin and to end than all the rest of a small packet takes. Requires has_short_icrc().
-[[nodiscard]] inline std::uint32_t short_icrc(std::span<const std::uint8_t> packet,
-                                              const IcrcMask& mask) {
-  assert(has_short_icrc(packet.size()));
-  return kShortIcrc[packet.size() / 4](packet.data(), mask, packet.size());
+[[nodiscard]] inline ShortIcrc* short_icrc(std::size_t size) {
+  assert(has_short_icrc(size));
+  return kShortIcrc[size / 4];
 }
 
-/// The ICRC of a packet of a flow: `begin` is icrc_begin() of the flow's headers, and `transport`
-/// all from the BTH on without the ICRC, with FECN, BECN and the reserved bits beside them 0. The
-/// CRC is linear: what the lengths in the headers and the ones of the BTH add to it is known by the
-/// length. It has a multiple of four bytes, at least a BTH and kShortIcrcMax at most; 16 bytes of
-/// it and behind it may be read. Requires kHasShortIcrc.
-[[nodiscard]] inline std::uint32_t short_icrc_behind(std::uint32_t begin, bool is_ipv6,
-                                                     std::span<const std::uint8_t> transport) {
-  assert(transport.size() % 4 == 0 && transport.size() >= 12 && transport.size() <= kShortIcrcMax);
-  const auto& functions = is_ipv6 ? kShortIcrcBehindIpv6 : kShortIcrcBehindIpv4;
-  return functions[transport.size() / 4](begin, transport.data(), transport.size());
+/// Finds what computes the ICRC of packets of a flow that have so many bytes from the BTH on
+/// without the ICRC: a multiple of four, at least a BTH and kShortIcrcMax at most. Requires
+/// kHasShortIcrc.
+///
+/// Its `begin` is icrc_begin() of the flow's headers, and `transport` these bytes, with FECN, BECN
+/// and the reserved bits beside them 0; 16 bytes of it and behind it may be read. The CRC is
+/// linear: what the lengths in the headers and the ones of the BTH add to it is known by the
+/// length.
+[[nodiscard]] inline ShortIcrcBehind* short_icrc_behind(bool is_ipv6, std::size_t transport_size) {
+  assert(transport_size % 4 == 0 && transport_size >= 12 && transport_size <= kShortIcrcMax);
+  return (is_ipv6 ? kShortIcrcBehindIpv6 : kShortIcrcBehindIpv4)[transport_size / 4];
 }
 
 }  // namespace rockhopper::wire

@@ -6,8 +6,8 @@
 //                                        until standard input ends
 //   port-peer probe DEVARGS MTU SEED     after a line on standard input: sends frames of all sizes
 //                                        up to the MTU, also as chains, and checks what comes back
-//   port-peer survivor DEVARGS MTU       polls as hard as it can and sends back what comes, with or
-//                                        without a link, until standard input ends
+//   port-peer survivor DEVARGS MTU       polls as hard as it can while anything comes, and sends it
+//                                        back, with or without a link, until standard input ends
 //   port-peer victim DEVARGS MTU         after a line on standard input: opens the port, keeps its
 //                                        link full for ever, and prints "traffic" when frames of
 //                                        its own have come back
@@ -30,6 +30,7 @@
 #include <rte_byteorder.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stack/clock.h"
@@ -95,6 +96,24 @@ void send(stack::Link& link, rte_mbuf* packet, const stack::Clock& clock) {
   }
 }
 
+/// Leaves the processor to others while nothing comes: on a busy machine the peer, who polls too,
+/// would else wait for the end of a time slice with each frame.
+class Idle {
+ public:
+  void after(std::uint16_t received) {
+    if (received > 0) {
+      polls_ = 0;
+    } else if (++polls_ > kPatience) {
+      const timespec nap{.tv_sec = 0, .tv_nsec = 100'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+
+ private:
+  static constexpr unsigned kPatience = 1000;
+  unsigned polls_ = 0;
+};
+
 bool input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   char byte = 0;
@@ -108,8 +127,10 @@ void wait_for_input() {
 
 void mirror(stack::Link& link, const stack::Clock& clock) {
   std::array<rte_mbuf*, kBurst> packets;
+  Idle idle;
   while (!input_ended()) {
     const std::uint16_t count = link.rx_burst(packets.data(), kBurst, clock.now_ns());
+    idle.after(count);
     for (std::uint16_t i = 0; i < count; ++i) {
       std::size_t skip = payload_of(packets[i], kFromProbe);
       if (skip == 0) {
@@ -200,11 +221,13 @@ std::vector<std::size_t> sizes_up_to(std::size_t largest, stack::Random& random)
 void expect_answer(stack::Link& link, const stack::Clock& clock, std::deque<Bytes>& expected) {
   const std::uint64_t deadline = clock.now_ns() + kAnswerTimeoutNs;
   std::array<rte_mbuf*, kBurst> packets;
+  Idle idle;
   for (bool answered = false; !answered;) {
     if (clock.now_ns() > deadline) {
       die(fmt::format("no answer to a frame of {} bytes", expected.front().size()));
     }
     const std::uint16_t count = link.rx_burst(packets.data(), kBurst, clock.now_ns());
+    idle.after(count);
     for (std::uint16_t i = 0; i < count; ++i) {
       if (payload_of(packets[i], static_cast<std::uint8_t>(~kFromProbe)) != 0) {
         if (expected.empty()) die("more answers than frames");
@@ -275,8 +298,10 @@ void survive(stack::Port& port, const stack::Clock& clock) {
   stack::Random random(1);
   const Bytes frame = make_frame(port.mac(), port.mtu() + kHeader, random);
   std::array<rte_mbuf*, kBurst> packets;
+  Idle idle;
   for (unsigned turn = 0; turn % 4096 != 0 || !input_ended(); ++turn) {
     std::uint16_t count = link.rx_burst(packets.data(), kBurst, clock.now_ns());
+    idle.after(count);
     // Something to send also while nothing comes, so that it is sending when the peer goes.
     if (count == 0) packets[count++] = make_packet(port.pool(), frame, SIZE_MAX);
     free_from(packets, link.tx_burst(packets.data(), count, clock.now_ns()), count);

@@ -168,6 +168,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] bool says_where(const SendWr& wr) const;
   [[nodiscard]] PostResult check_special(const SendWr& wr, std::uint64_t length) const;
   [[nodiscard]] PostResult check_memory_request(const SendWr& wr) const;
+  [[nodiscard]] bool enqueue_plain(const SendWr& wr);
   [[nodiscard]] PostResult enqueue(const SendWr& wr);
   [[nodiscard]] PostResult bind_mw_2(const SendWr& wr);
   void fill_special(const SendWr& wr, SendWqe& wqe);

@@ -165,6 +165,21 @@ class SendWqe {
   /// `list_length` bytes. The kind is that of the opcode, or datagram.
   void begin(const SendWr& wr, RequestKind kind, std::uint32_t list_length);
 
+  /// What two requests have in common whose packets differ in nothing but PSN, place and payload,
+  /// and which complete alike but for the signal: length, flags, elements, opcode, failure.
+  struct Shape {
+    std::uint64_t length_and_flags = 0;
+    std::uint32_t rest = 0;
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+  [[nodiscard]] Shape shape() const {
+    constexpr std::uint64_t kSignaled = std::uint64_t{kSendSignaled} << 32;
+    // In the order of the fields, so that each is one load.
+    return {.length_and_flags = (length | std::uint64_t{flags} << 32) & ~kSignaled,
+            .rest = num_sge | static_cast<std::uint32_t>(opcode) << 16 |
+                    static_cast<std::uint32_t>(failure) << 24};
+  }
+
   [[nodiscard]] RequestKind kind() const {
     return (flags & kDatagram) != 0 ? RequestKind::datagram : kind_of(opcode);
   }

@@ -80,13 +80,22 @@ class ShortPackets {
     icrc_begin_ = flow.computed;
   }
 
+  /// Packets have so many bytes from the BTH to the padding from now on, and `first` as the first
+  /// word of the BTH but for the P_Key.
+  [[gnu::always_inline]] void prepare(std::uint32_t transport_length, std::uint32_t first) {
+    transport_length_ = transport_length;
+    first_ = first;
+    below_.write(begin_.data(), transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize));
+    std::uint8_t* transport = begin_.data() + below_.header_length();
+    wire::store_be32(transport, first | pkey_);
+    wire::store_be32(transport + 4, destination_);
+    icrc_ = wire::short_icrc_behind(below_.is_ipv6(), transport_length);
+  }
+
   /// Begins a packet in an mbuf from stack::take_mbufs(): the flow's headers and the BTH, of which
-  /// `first` is the first word but for the P_Key, and `third` the last one. It has so many bytes
-  /// from the BTH to the padding. Returns what is behind the BTH.
+  /// `third` is the last word. Returns what is behind the BTH.
   [[nodiscard, gnu::always_inline]] std::uint8_t* begin(rte_mbuf* packet,
-                                                        std::uint32_t transport_length,
-                                                        std::uint32_t first, std::uint32_t third) {
-    if (transport_length != transport_length_ || first != first_) prepare(transport_length, first);
+                                                        std::uint32_t third) const {
     stack::begin_packet(packet);
     assert(packet->buf_len - RTE_PKTMBUF_HEADROOM >= static_cast<int>(begin_.size()));
     below_.request_checksum(packet);
@@ -96,7 +105,7 @@ class ShortPackets {
     return transport + wire::Bth::kSize;
   }
 
-  /// All from the BTH to the padding is there, of the packet that was begun last: adds the ICRC.
+  /// All from the BTH to the padding is there: adds the ICRC.
   [[gnu::always_inline]] void end(rte_mbuf* packet) const {
     std::uint8_t* transport = transport_of(packet);
     wire::store_icrc(icrc_(icrc_begin_, transport, transport_length_),
@@ -116,8 +125,9 @@ class ShortPackets {
     constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
     const std::uint32_t pad = wire::pad_count(length);
     const std::uint32_t transport_length = kHeaders + length + pad;
-    std::uint8_t* next =
-        begin(packet, transport_length, plain_first_word(opcode) | pad << 20, psn.value);
+    const std::uint32_t first = plain_first_word(opcode) | pad << 20;
+    if (transport_length != transport_length_ || first != first_) prepare(transport_length, first);
+    std::uint8_t* next = begin(packet, psn.value);
     aeth.emit(std::span<std::uint8_t, wire::Aeth::kSize>(next, wire::Aeth::kSize));
     if (length > 0) put_payload(next + wire::Aeth::kSize, data, length);
     end(packet);
@@ -128,17 +138,6 @@ class ShortPackets {
   [[nodiscard]] std::uint8_t* transport_of(rte_mbuf* packet) const {
     return static_cast<std::uint8_t*>(packet->buf_addr) + RTE_PKTMBUF_HEADROOM +
            below_.header_length();
-  }
-
-  /// Makes the first bytes of packets with this length and this word of the BTH.
-  [[gnu::always_inline]] void prepare(std::uint32_t transport_length, std::uint32_t first) {
-    transport_length_ = transport_length;
-    first_ = first;
-    below_.write(begin_.data(), transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize));
-    std::uint8_t* transport = begin_.data() + below_.header_length();
-    wire::store_be32(transport, first | pkey_);
-    wire::store_be32(transport + 4, destination_);
-    icrc_ = wire::short_icrc_behind(below_.is_ipv6(), transport_length);
   }
 
   /// Bytes of the BTH that packets in a row have in common.
@@ -153,7 +152,7 @@ class ShortPackets {
   std::uint32_t first_ = 0;
   wire::ShortIcrcBehind* icrc_ = nullptr;
   /// Copied as a whole, so in whole steps: what follows in the packet covers what is too much.
-  std::array<std::uint8_t, (stack::Flow::kHeaderMax + kCommon + 15) / 16 * 16> begin_;
+  std::array<std::uint8_t, (stack::Flow::kHeaderMax + kCommon + 15) / 16 * 16> begin_{};
 };
 
 }  // namespace rockhopper::roce

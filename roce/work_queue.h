@@ -50,15 +50,15 @@ class WorkQueue {
       : capacity_(capacity),
         max_sge_(max_sge),
         extra_bytes_(extra_bytes),
-        slots_(std::bit_ceil(capacity)) {
+        mask_(std::bit_ceil(capacity) - 1) {
     static_assert(sizeof(Wqe) % alignof(Sge) == 0 && alignof(Wqe) <= alignof(std::max_align_t));
     if (capacity == 0) return;
-    const std::size_t sges = std::size_t{slots_} * max_sge;
-    const std::size_t extras = slots_ * sizeof(Wqe) + sges * sizeof(Sge);
-    memory_.reset(new std::byte[extras + std::size_t{slots_} * extra_bytes]);
-    std::uninitialized_default_construct_n(wqes(), slots_);
-    std::uninitialized_default_construct_n(lists(), sges);
-    extra_ = extra_bytes == 0 ? nullptr : memory_.get() + extras;
+    const std::size_t sges = slots() * max_sge;
+    const std::size_t entries = slots() * sizeof(Wqe);
+    memory_.reset(new std::byte[entries + sges * sizeof(Sge) + slots() * extra_bytes]);
+    lists_ = reinterpret_cast<Sge*>(memory_.get() + entries);
+    std::uninitialized_default_construct_n(wqes(), slots());
+    std::uninitialized_default_construct_n(lists_, sges);
   }
 
   [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
@@ -112,10 +112,10 @@ class WorkQueue {
   }
 
   [[nodiscard]] std::span<Sge> sges(std::uint64_t sequence) {
-    return {lists() + slot(sequence) * max_sge_, max_sge_};
+    return {lists_ + slot(sequence) * max_sge_, max_sge_};
   }
   [[nodiscard]] std::span<std::byte> extra(std::uint64_t sequence) {
-    return {extra_ + slot(sequence) * extra_bytes_, extra_bytes_};
+    return {extras() + slot(sequence) * extra_bytes_, extra_bytes_};
   }
 
   /// The entries that are there and their lists, for a loop that leaves the queue as it is: a
@@ -123,16 +123,15 @@ class WorkQueue {
   class Entries {
    public:
     explicit Entries(const WorkQueue& queue)
-        : wqes_(queue.wqes()),
-          lists_(queue.lists()),
-          mask_(queue.slots_ - 1),
-          max_sge_(queue.max_sge_) {}
+        : wqes_(queue.wqes()), lists_(queue.lists_), mask_(queue.mask_), max_sge_(queue.max_sge_) {}
 
-    [[nodiscard]] Wqe& at(std::uint64_t sequence) const { return wqes_[sequence & mask_]; }
-    /// The first element of its list. Requires max_sge() > 0.
-    [[nodiscard]] const Sge& sge(std::uint64_t sequence) const {
-      return lists_[(sequence & mask_) * max_sge_];
+    /// Where the entry and its list are.
+    [[nodiscard]] std::size_t slot(std::uint64_t sequence) const {
+      return static_cast<std::size_t>(sequence & mask_);
     }
+    [[nodiscard]] Wqe& at(std::size_t slot) const { return wqes_[slot]; }
+    /// The first element of the list. Requires max_sge() > 0.
+    [[nodiscard]] const Sge& sge(std::size_t slot) const { return lists_[slot * max_sge_]; }
 
    private:
     Wqe* wqes_;
@@ -147,25 +146,30 @@ class WorkQueue {
     constexpr std::size_t kBytes = std::size_t{4} * RTE_CACHE_LINE_SIZE;
     const std::size_t index = slot(sequence);
     prefetch_bytes(&wqes()[index], kBytes);
-    prefetch_bytes(lists() + index * max_sge_, kBytes);
-    if (extra_ != nullptr) prefetch_bytes(&extra_[index * extra_bytes_], kBytes);
+    prefetch_bytes(lists_ + index * max_sge_, kBytes);
+    if (extra_bytes_ != 0 && capacity_ != 0) {
+      prefetch_bytes(extras() + index * extra_bytes_, kBytes);
+    }
   }
 
  private:
   [[nodiscard]] Wqe* wqes() const { return reinterpret_cast<Wqe*>(memory_.get()); }
-  [[nodiscard]] Sge* lists() const { return reinterpret_cast<Sge*>(wqes() + slots_); }
+  [[nodiscard]] std::byte* extras() const {
+    return reinterpret_cast<std::byte*>(lists_ + slots() * max_sge_);
+  }
+  [[nodiscard]] std::size_t slots() const { return std::size_t{mask_} + 1; }
   [[nodiscard]] std::size_t slot(std::uint64_t sequence) const {
-    return static_cast<std::size_t>(sequence & (slots_ - 1));
+    return static_cast<std::size_t>(sequence & mask_);
   }
 
   std::uint32_t capacity_;
   std::uint32_t max_sge_;
   std::uint32_t extra_bytes_;
-  std::uint32_t slots_;  ///< a power of two, so that a slot needs no division
+  std::uint32_t mask_;  ///< of a sequence number: its slot. Slots are a power of two
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;
   std::unique_ptr<std::byte[]> memory_;  ///< the entries, then what follows
-  std::byte* extra_ = nullptr;
+  Sge* lists_ = nullptr;                 ///< behind the entries; then come the extra bytes
 };
 
 using SendQueue = WorkQueue<SendWqe>;

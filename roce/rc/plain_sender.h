@@ -71,15 +71,29 @@ class Requester::PlainSender {
   static constexpr std::uint32_t kNotPlain =
       kSendFence | SendWqe::kSettled | SendWqe::kInScope | SendWqe::kLocal | SendWqe::kLock;
 
+  /// What the packets of requests with one shape have in common.
+  struct Common {
+    SendWqe::Shape shape;
+    bool is_send;
+    bool is_atomic;
+    bool has_payload;
+    std::uint32_t payload_length;
+    std::uint32_t transport_length;  ///< from the BTH to the padding
+    std::uint32_t psns;
+    bool is_limited;  ///< may_send() is to be asked before each
+  };
+
   [[nodiscard]] bool may_run() const;
   [[nodiscard]] std::uint32_t room() const;
-  [[nodiscard]] bool is_plain(const SendWqe& request, const detail::PlainForm& form) const;
+  [[nodiscard]] static bool is_plain(const SendWqe& request);
+  [[nodiscard]] bool may_send(const SendWqe& request) const;
+  [[nodiscard, gnu::always_inline]] Common common_of(const SendWqe& request,
+                                                     ShortPackets& made) const;
   [[nodiscard, gnu::always_inline]] std::uint32_t send_burst(rte_mbuf** packets, std::uint32_t most,
                                                              TransmitResult& result);
-  [[gnu::always_inline]] static std::uint32_t build(ShortPackets& made, rte_mbuf* packet,
-                                                    const detail::PlainForm& form,
-                                                    const SendWqe& request, wire::Psn psn,
-                                                    const std::byte* payload);
+  [[gnu::always_inline]] static void build(const ShortPackets& made, rte_mbuf* packet,
+                                           const Common& common, const SendWqe& request,
+                                           wire::Psn psn, const std::byte* payload);
 
   Requester& requester_;
   TransportContext qp_;
@@ -103,33 +117,49 @@ inline std::uint32_t Requester::PlainSender::room() const {
   return std::min(most - std::min(most, in_flight), window.left(qp_.send_queue()));
 }
 
-inline bool Requester::PlainSender::is_plain(const SendWqe& request,
-                                             const detail::PlainForm& form) const {
-  if ((request.flags & kNotPlain) != 0 || request.num_sge > 1 || form.header_bytes == 0 ||
-      request.failure != WcStatus::success) {
-    return false;
-  }
-  if (!form.has_payload) return responses_.has_room(qp_.attributes().max_rd_atomic, true);
-  return request.length <= ShortPackets::kPayloadMax &&
-         (request.opcode != WrOpcode::send || !credits_.may_limit_next());
+/// Says of a request's shape whether its packet can be made here.
+inline bool Requester::PlainSender::is_plain(const SendWqe& request) {
+  const detail::PlainForm& form = detail::plain_form(request.opcode);
+  return (request.flags & kNotPlain) == 0 && request.num_sge <= 1 && form.header_bytes != 0 &&
+         request.failure == WcStatus::success &&
+         (!form.has_payload || request.length <= ShortPackets::kPayloadMax);
 }
 
-/// Returns the bytes from the BTH to the padding.
-inline std::uint32_t Requester::PlainSender::build(ShortPackets& made, rte_mbuf* packet,
-                                                   const detail::PlainForm& form,
-                                                   const SendWqe& request, wire::Psn psn,
-                                                   const std::byte* payload) {
-  constexpr std::uint32_t kAckRequest = 1u << 31;  // each is the last packet of its message
+/// The next request may be sent, by what those before it have used up.
+inline bool Requester::PlainSender::may_send(const SendWqe& request) const {
+  if (request.has_response()) return responses_.has_room(qp_.attributes().max_rd_atomic, true);
+  return request.opcode != WrOpcode::send || !credits_.may_limit_next();
+}
+
+/// Has packets of this shape prepared.
+inline Requester::PlainSender::Common Requester::PlainSender::common_of(const SendWqe& request,
+                                                                        ShortPackets& made) const {
+  const detail::PlainForm& form = detail::plain_form(request.opcode);
   const std::uint32_t length = form.has_payload ? request.length : 0;
   const std::uint32_t pad = wire::pad_count(length);
-  const std::uint32_t transport_length = form.header_bytes + length + pad;
   const bool is_send = request.opcode == WrOpcode::send;
   const std::uint32_t solicited = is_send && (request.flags & kSendSolicited) != 0 ? 1u << 23 : 0;
-  std::uint8_t* next = made.begin(packet, transport_length, form.first_word | solicited | pad << 20,
-                                  kAckRequest | psn.value);
-  if (is_send) {
+  const std::uint32_t transport_length = form.header_bytes + length + pad;
+  made.prepare(transport_length, form.first_word | solicited | pad << 20);
+  const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
+  return {.shape = request.shape(),
+          .is_send = is_send,
+          .is_atomic = request.is_atomic(),
+          .has_payload = form.has_payload,
+          .payload_length = length,
+          .transport_length = transport_length,
+          .psns = request.is_read() ? packets_of(request.length, mtu) : 1,
+          .is_limited = is_send || !form.has_payload};
+}
+
+inline void Requester::PlainSender::build(const ShortPackets& made, rte_mbuf* packet,
+                                          const Common& common, const SendWqe& request,
+                                          wire::Psn psn, const std::byte* payload) {
+  constexpr std::uint32_t kAckRequest = 1u << 31;  // each is the last packet of its message
+  std::uint8_t* next = made.begin(packet, kAckRequest | psn.value);
+  if (common.is_send) {
     // Nothing stands between BTH and payload.
-  } else if (!request.is_atomic()) {
+  } else if (!common.is_atomic) {
     const SendWqe::RemoteMemory& remote = request.remote();
     const wire::Reth reth{.va = remote.addr,
                           .rkey = static_cast<std::uint32_t>(remote.rkey),
@@ -144,12 +174,11 @@ inline std::uint32_t Requester::PlainSender::build(ShortPackets& made, rte_mbuf*
                                      .compare = atomic.compare};
     atomic_eth.emit(std::span<std::uint8_t, wire::AtomicEth::kSize>(next, wire::AtomicEth::kSize));
   }
-  if (form.has_payload) put_payload(next, payload, length);
+  if (common.has_payload) put_payload(next, payload, common.payload_length);
   made.end(packet);
-  return transport_length;
 }
 
-/// Sends up to `most` requests in so many mbufs. Returns how many.
+/// Sends up to `most` requests in so many mbufs, of which the first is plain. Returns how many.
 inline std::uint32_t Requester::PlainSender::send_burst(rte_mbuf** packets, std::uint32_t most,
                                                         TransmitResult& result) {
   static constexpr std::byte kNothing{};
@@ -158,29 +187,29 @@ inline std::uint32_t Requester::PlainSender::send_burst(rte_mbuf** packets, std:
   MemoryTable::SimpleUser memory(qp_.engine().memory(), qp_.pd(), 0);
   ShortPackets made = qp_.short_packets();
   SendWindow::NewRequests numbers(requester_.window_);
-  const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
+  Common common = common_of(requests.at(requests.slot(numbers.cursor())), made);
   std::uint32_t sent = 0;
   for (; sent < most; ++sent) {
-    const std::uint64_t sequence = numbers.cursor();
-    SendWqe& request = requests.at(sequence);
-    const detail::PlainForm& form = detail::plain_form(request.opcode);
-    if (!is_plain(request, form)) break;
-    const std::uint32_t psns = request.is_read() ? packets_of(request.length, mtu) : 1;
-    if (!numbers.has_room(psns)) break;
+    const std::size_t slot = requests.slot(numbers.cursor());
+    SendWqe& request = requests.at(slot);
+    if (request.shape() != common.shape) {
+      if (!is_plain(request)) break;
+      common = common_of(request, made);
+    }
+    if ((common.is_limited && !may_send(request)) || !numbers.has_room(common.psns)) break;
     const std::byte* payload = &kNothing;
     if ((request.flags & kSendInline) != 0) {
-      payload = queue.extra(sequence).data();
-    } else if (request.length > 0 && form.has_payload) {
-      const Sge& sge = requests.sge(sequence);
-      payload = memory.access(sge.lkey, sge.addr, request.length);
+      payload = queue.extra(numbers.cursor()).data();
+    } else if (common.payload_length > 0) {
+      const Sge& sge = requests.sge(slot);
+      payload = memory.access(sge.lkey, sge.addr, common.payload_length);
       if (payload == nullptr) break;  // Sender finds out why
     }
-    const std::uint32_t transport_length =
-        build(made, packets[sent], form, request, numbers.psn(), payload);
-    numbers.send(request, psns);
+    build(made, packets[sent], common, request, numbers.psn(), payload);
+    numbers.send(request, common.psns);
     credits_.number(request);
-    if (!form.has_payload) responses_.on_sent(psns);
-    result.bytes += transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
+    if (!common.has_payload) responses_.on_sent(common.psns);
+    result.bytes += common.transport_length + static_cast<std::uint32_t>(wire::Icrc::kSize);
   }
   requester_.window_.take(numbers);
   return sent;
@@ -192,7 +221,7 @@ inline TransmitResult Requester::PlainSender::run(rte_mbuf** packets, std::uint1
   const std::uint32_t most = std::min<std::uint32_t>(count, room());
   if (most == 0) return result;
   const SendWqe& first = qp_.send_queue().at(requester_.window_.cursor());
-  if (!is_plain(first, detail::plain_form(first.opcode)) ||
+  if (!is_plain(first) || !may_send(first) ||
       !stack::take_mbufs(qp_.packet_pool(), packets, most)) {
     return result;  // Sender says what is missing
   }

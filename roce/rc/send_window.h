@@ -107,8 +107,8 @@ class SendWindow {
 
   /// Gives PSNs to `request`, the one at the cursor, which has none. Requires has_room().
   void number(const SendQueue& queue, SendWqe& request, std::uint32_t psn_count);
-  /// number() and advance() for requests in a row, from the cursor on, that are sent whole: few
-  /// variables, which a loop keeps to itself until take() says them to the window.
+  /// number() and advance() for requests in a row, from the cursor on, that are sent whole. It has
+  /// few variables, which a loop keeps in registers; take() then tells the window.
   class NewRequests {
    public:
     /// Requires that all numbered requests have been sent.

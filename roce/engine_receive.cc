@@ -13,6 +13,7 @@
 #include "roce/plain_packet.h"
 #include "stack/ecn.h"
 #include "stack/mbuf_pool.h"
+#include "stack/without_icrc.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -189,8 +190,9 @@ void Engine::retire_all_answered() {
     return false;
   }
   const std::uint8_t* icrc = transport + length - kIcrc;
-  if (plain_icrc_.compute(l3, *plain_icrc_.mask, l3_length + length - kIcrc) !=
-      wire::load_icrc(std::span<const std::uint8_t, kIcrc>(icrc, kIcrc))) {
+  if (!stack::is_without_icrc(packet) &&
+      plain_icrc_.compute(l3, *plain_icrc_.mask, l3_length + length - kIcrc) !=
+          wire::load_icrc(std::span<const std::uint8_t, kIcrc>(icrc, kIcrc))) {
     return false;
   }
   const PlainPacket plain{
@@ -241,6 +243,7 @@ std::optional<DropReason> Engine::read(const stack::UdpDatagram& datagram,
     }
     if (parsed != wire::ParseResult::ok) return reason_of(parsed, headers.opcode);
   }
+  if (stack::is_without_icrc(packet)) return std::nullopt;
   const std::uint32_t icrc_offset = std::uint32_t{datagram.payload_offset} +
                                     datagram.payload_length -
                                     static_cast<std::uint32_t>(wire::Icrc::kSize);

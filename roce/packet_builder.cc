@@ -4,7 +4,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstring>
+
+#include <rte_ether.h>
+#include <rte_udp.h>
+
+#include "stack/roce_locator.h"
+#include "stack/without_icrc.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -24,8 +31,10 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
       l3_offset_(flow.l3_offset),
       l3_length_(static_cast<std::uint8_t>(flow.header_length - flow.l3_offset + wire::Bth::kSize)),
       pad_(wire::pad_count(payload_length)),
-      in_one_pass_(payload_length >= kOnePassMin) {
+      omits_icrc_(flow.omits_icrc),
+      in_one_pass_(!omits_icrc_ && payload_length >= kOnePassMin) {
   if (packet_ == nullptr) return;
+  if (omits_icrc_) packet_->ol_flags |= stack::kWithoutIcrc;
   headers.bth.pad_count = pad_;
   const wire::OpcodeInfo& opcode = wire::info(headers);
   const std::uint32_t header_bytes = wire::Bth::kSize + opcode.header_bytes;
@@ -89,7 +98,7 @@ rte_mbuf* PacketBuilder::finish() {
   packet_->pkt_len += trailer_length;
 
   if (in_one_pass_) icrc_.add({trailer, pad_});
-  const std::uint32_t icrc = in_one_pass_ ? icrc_.value() : icrc_of_all();
+  const std::uint32_t icrc = omits_icrc_ ? 0 : in_one_pass_ ? icrc_.value() : icrc_of_all();
   wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(trailer + pad_, 4));
   rte_mbuf* packet = packet_;
   packet_ = nullptr;
@@ -106,11 +115,18 @@ rte_mbuf* build_acknowledge(rte_mempool* pool, const stack::Host& host, const st
   bth.emit(std::span<std::uint8_t, wire::Bth::kSize>(transport, wire::Bth::kSize));
   aeth.emit(
       std::span<std::uint8_t, wire::Aeth::kSize>(transport + wire::Bth::kSize, wire::Aeth::kSize));
-  const std::uint32_t l3_length = flow.header_length - std::uint32_t{flow.l3_offset};
-  wire::Icrc icrc;
-  icrc.add_packet({transport - l3_length, l3_length + kHeaders}, l3_length + wire::Bth::kSize);
-  wire::store_icrc(icrc.value(), std::span<std::uint8_t, wire::Icrc::kSize>(transport + kHeaders,
-                                                                            wire::Icrc::kSize));
+  std::uint32_t icrc = 0;
+  if (flow.omits_icrc) {
+    packet->ol_flags |= stack::kWithoutIcrc;
+  } else {
+    const std::uint32_t l3_length = flow.header_length - std::uint32_t{flow.l3_offset};
+    wire::Icrc computed;
+    computed.add_packet({transport - l3_length, l3_length + kHeaders},
+                        l3_length + wire::Bth::kSize);
+    icrc = computed.value();
+  }
+  wire::store_icrc(
+      icrc, std::span<std::uint8_t, wire::Icrc::kSize>(transport + kHeaders, wire::Icrc::kSize));
   packet->data_len = static_cast<std::uint16_t>(flow.header_length + kHeaders + wire::Icrc::kSize);
   packet->pkt_len = packet->data_len;
   return packet;
@@ -139,6 +155,23 @@ std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> 
     skip = 0;
   }
   return icrc.value();
+}
+
+void add_icrc(rte_mbuf* packet) {
+  packet->ol_flags &= ~stack::kWithoutIcrc;
+  const auto bth = stack::find_bth(packet);
+  if (!bth || packet->nb_segs != 1) return;
+  auto* frame = rte_pktmbuf_mtod(packet, std::uint8_t*);
+  const bool is_tagged =
+      wire::load_be16(frame + 2 * std::size_t{RTE_ETHER_ADDR_LEN}) == RTE_ETHER_TYPE_VLAN;
+  const std::uint32_t l3 = RTE_ETHER_HDR_LEN + (is_tagged ? RTE_VLAN_HLEN : 0);
+  const std::uint32_t udp = *bth - static_cast<std::uint32_t>(sizeof(rte_udp_hdr));
+  const std::uint32_t end = udp + wire::load_be16(frame + udp + offsetof(rte_udp_hdr, dgram_len));
+  const auto icrc_at = static_cast<std::uint32_t>(end - wire::Icrc::kSize);
+  const auto behind_bth = static_cast<std::uint32_t>(*bth + wire::Bth::kSize);
+  if (end > packet->data_len || end < behind_bth + wire::Icrc::kSize) return;
+  wire::store_icrc(packet_icrc(packet, {frame + l3, behind_bth - l3}, l3, icrc_at),
+                   std::span<std::uint8_t, wire::Icrc::kSize>(frame + icrc_at, wire::Icrc::kSize));
 }
 
 }  // namespace rockhopper::roce

@@ -15,7 +15,8 @@
 namespace rockhopper::roce {
 
 /// One RoCEv2 packet on its way out: the flow's lower headers, transport headers, payload copied in
-/// pieces, then padding and the ICRC. Frees its mbufs unless finish() hands them out.
+/// pieces, then padding and the ICRC, or zeros and a flag where the flow omits it. Frees its mbufs
+/// unless finish() hands them out.
 class PacketBuilder {
  public:
   /// Starts with all headers; the pad count is set for `payload_length`. Requires a ready flow.
@@ -42,6 +43,7 @@ class PacketBuilder {
   std::uint8_t l3_offset_;
   std::uint8_t l3_length_;  ///< from the IP header through the BTH
   std::uint8_t pad_;
+  bool omits_icrc_;
   bool in_one_pass_;  ///< the ICRC is computed as the payload is copied
   wire::Icrc icrc_;   ///< then: of all that is there
 };
@@ -58,5 +60,8 @@ class PacketBuilder {
 /// Needs all bytes through the BTH in `head`, which begins at the IP header.
 [[nodiscard]] std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> head,
                                         std::uint32_t l3_offset, std::uint32_t end);
+
+/// A stack::AddIcrc.
+void add_icrc(rte_mbuf* packet);
 
 }  // namespace rockhopper::roce

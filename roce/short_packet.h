@@ -21,6 +21,7 @@
 #include "roce/wire/short_icrc.h"
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
+#include "stack/without_icrc.h"
 
 namespace rockhopper::roce {
 
@@ -58,7 +59,7 @@ inline void copy_short(std::uint8_t* to, const std::byte* from, std::uint32_t le
 /// Makes packets of one queue pair that fit into one mbuf, beside PacketBuilder, which makes any:
 /// what all of them have is looked up once, and the ICRC's part of the flow's headers computed
 /// once. Packets in a row of one opcode and one length, as most are, begin with a copy of the same
-/// bytes. Gives the same bytes as PacketBuilder.
+/// bytes. Gives the same as PacketBuilder.
 class ShortPackets {
  public:
   /// Bytes of payload that one of them has at most.
@@ -78,6 +79,7 @@ class ShortPackets {
       flow.computed = wire::icrc_begin({flow.header.data() + flow.l3_offset, length});
     }
     icrc_begin_ = flow.computed;
+    if (flow.omits_icrc) marks_ = stack::kWithoutIcrc;
   }
 
   /// Packets have so many bytes from the BTH to the padding from now on, and `first` as the first
@@ -89,7 +91,8 @@ class ShortPackets {
     std::uint8_t* transport = begin_.data() + below_.header_length();
     wire::store_be32(transport, first | pkey_);
     wire::store_be32(transport + 4, destination_);
-    icrc_ = wire::short_icrc_behind(below_.is_ipv6(), transport_length);
+    icrc_ = marks_ != 0 ? [](std::uint32_t, const std::uint8_t*, std::size_t) { return 0u; }
+                        : wire::short_icrc_behind(below_.is_ipv6(), transport_length);
   }
 
   /// Begins a packet in an mbuf from stack::take_mbufs(): the flow's headers and the BTH, of which
@@ -97,6 +100,7 @@ class ShortPackets {
   [[nodiscard, gnu::always_inline]] std::uint8_t* begin(rte_mbuf* packet,
                                                         std::uint32_t third) const {
     stack::begin_packet(packet);
+    packet->ol_flags |= marks_;
     assert(packet->buf_len - RTE_PKTMBUF_HEADROOM >= static_cast<int>(begin_.size()));
     below_.request_checksum(packet);
     std::uint8_t* transport = transport_of(packet);
@@ -105,7 +109,7 @@ class ShortPackets {
     return transport + wire::Bth::kSize;
   }
 
-  /// All from the BTH to the padding is there: adds the ICRC.
+  /// All from the BTH to the padding is there: adds the ICRC, or zeros.
   [[gnu::always_inline]] void end(rte_mbuf* packet) const {
     std::uint8_t* transport = transport_of(packet);
     wire::store_icrc(icrc_(icrc_begin_, transport, transport_length_),
@@ -147,6 +151,7 @@ class ShortPackets {
   std::uint32_t pkey_;
   std::uint32_t destination_;
   std::uint32_t icrc_begin_;
+  std::uint64_t marks_ = 0;  ///< flags of each packet
   // What is prepared, of packets with this length and this word; 0: nothing.
   std::uint32_t transport_length_ = 0;
   std::uint32_t first_ = 0;

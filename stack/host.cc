@@ -241,6 +241,7 @@ void Host::build_header(Flow& flow, const rte_ether_addr& mac) const {
   std::memcpy(l3 + l3_length, &udp, sizeof udp);
   flow.header_length = static_cast<std::uint8_t>(flow.l3_offset + l3_length + sizeof udp);
   flow.computed = 0;
+  flow.omits_icrc = context_.config.omits_icrc && owns(config.destination);
 }
 
 // Receiving.

@@ -61,6 +61,7 @@ struct Flow {
   std::array<std::uint8_t, kHeaderMax> header{};
   std::uint8_t header_length = 0;  ///< bytes of `header` in use; 0 before resolve() said ready
   std::uint8_t l3_offset = 0;
+  bool omits_icrc = false;  ///< see HostConfig
   /// What the flow's user has computed of `header`; 0 since resolve() has made that.
   std::uint32_t computed = 0;
   std::uint64_t neighbour_generation = 0;  ///< of the neighbour table when it became ready

@@ -38,6 +38,9 @@ struct HostConfig {
   /// one of theirs, or the copy of an own one that a member of the group is to get.
   bool shared_mac = false;
   std::optional<KernelSocket> socket{};
+  /// What has one of the own addresses as its destination stays in the memory of this machine, and
+  /// is sent without an ICRC by those who make one (kWithoutIcrc).
+  bool omits_icrc = false;
   std::uint64_t seed = 1;  ///< for jitter
   std::uint32_t neighbour_limit = 4096;
   DropObserver* drop_observer = nullptr;  ///< not owned; may be null

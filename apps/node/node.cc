@@ -95,6 +95,7 @@ Expected<void> Node::make_shards() {
                                            .socket = links_->socket_end(),
                                            .mtu = mtu_of(config_),
                                            .ipv4_checksum_offload = links_->ipv4_checksum_offload(),
+                                           .omits_icrc = links_->omits_icrc(),
                                            .line_rate = links_->line_rate(),
                                            .packet_pool = config_.packet_pool,
                                            .drop_observer = links_->capture(),

@@ -59,9 +59,14 @@ std::uint16_t data_room(const NodeConfig& config) {
       RTE_ALIGN_CEIL(mtu_of(config) + stack::kFrameOverhead, std::uint32_t{1024}));
 }
 
+/// Something stands between the link and the host.
+bool is_wrapped(const NodeConfig& config) {
+  return !config.pcap.path.empty() || config.faults || config.personality ||
+         config.packet_trace != nullptr;
+}
+
 Expected<void> check(const NodeConfig& config) {
-  const bool one_link = !config.pcap.path.empty() || config.faults || config.personality ||
-                        config.packet_trace != nullptr;
+  const bool one_link = is_wrapped(config);
   if (config.shards > 1 && one_link) {
     return fail(ErrorCode::unsupported,
                 "captures, faults, personalities and packet traces are of one link: a node with {} "
@@ -167,9 +172,10 @@ Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort
 Expected<void> NodeLinks::open_segment(const NodeConfig& config, const SegmentPort& port) {
   if (config.shards > 1) return fail(ErrorCode::unsupported, "a node at a segment has one shard");
   ROCKHOPPER_TRY(make_pool_for_arrivals(config));
-  ROCKHOPPER_TRY(
-      segment_, SegmentEnd::open(
-                    {.directory = port.directory, .mtu = mtu_of(config), .pool = own_pool_.get()}));
+  ROCKHOPPER_TRY(segment_, SegmentEnd::open({.directory = port.directory,
+                                             .mtu = mtu_of(config),
+                                             .pool = own_pool_.get(),
+                                             .wants_icrc = is_wrapped(config)}));
   links_ = {&segment_->link()};
   return {};
 }
@@ -284,6 +290,8 @@ void NodeLinks::receive_all_groups() {
     port->receive_all_multicast();
   }
 }
+
+bool NodeLinks::omits_icrc() const { return segment_ != nullptr && segment_->omits_icrc(); }
 
 std::uint64_t NodeLinks::line_rate() const {
   return ports_.empty() ? 0 : ports_.front()->link_rate();

@@ -93,6 +93,7 @@ class NodeLinks {
   void receive_groups(std::span<const rte_ether_addr> macs);
   void receive_all_groups();
   [[nodiscard]] bool ipv4_checksum_offload() const;
+  [[nodiscard]] bool omits_icrc() const;
   /// The first port's, in bits/s; 0: not known.
   [[nodiscard]] std::uint64_t line_rate() const;
   /// The capture, which notes the reasons of drops; null without one.

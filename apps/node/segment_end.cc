@@ -3,8 +3,11 @@
 #include "apps/node/segment_end.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
+#include "roce/packet_builder.h"
 #include "stack/segment/directory.h"
 
 namespace rockhopper {
@@ -46,19 +49,31 @@ Expected<std::uint16_t> find_way_out(const Membership& membership, const Segment
 
 SegmentEnd::SegmentEnd(std::unique_ptr<Membership> membership, const SegmentEndConfig& config)
     : shares_(config.find_receiver != nullptr),
+      omits_icrc_(!config.wants_icrc),
       membership_(std::move(membership)),
       link_({.membership = membership_.get(),
              .pool = config.pool,
              .mtu = config.mtu,
              .find_receiver = config.find_receiver,
-             .way_out = config.way_out}) {
+             .way_out = config.way_out,
+             .add_icrc = omits_icrc_ ? nullptr : &roce::add_icrc}) {
   static_assert(stack::segment::kSharedNumber == wire::kGsiQpn.value);
+}
+
+Expected<bool> icrc_is_forced() {
+  const char* text = std::getenv("ROCKHOPPER_ICRC");
+  const std::string_view value = text != nullptr ? text : "";
+  if (value.empty() || value == "auto") return false;
+  if (value == "always") return true;
+  return fail(ErrorCode::invalid_argument, "ROCKHOPPER_ICRC is '{}': auto or always", value);
 }
 
 Expected<std::unique_ptr<SegmentEnd>> SegmentEnd::open(SegmentEndConfig config) {
   if (config.directory.empty()) {
     ROCKHOPPER_TRY(config.directory, stack::segment::directory());
   }
+  ROCKHOPPER_TRY(const bool forced, icrc_is_forced());
+  config.wants_icrc = config.wants_icrc || forced || config.way_out == WayOut::self;
   ROCKHOPPER_TRY(auto membership, Membership::join(std::move(config.directory)));
   if (config.way_out == WayOut::gateway) {
     ROCKHOPPER_TRY(config.mtu, find_way_out(*membership, config));

@@ -29,13 +29,22 @@ struct SegmentEndConfig {
   stack::segment::WayOut way_out = stack::segment::WayOut::none;
   /// All of the segment's, in any order. Looked at where there is a way out alone.
   std::vector<stack::InterfaceAddress> addresses{};
+  /// Something between the link and the host looks at frames, or changes them: a capture, faults.
+  /// What is sent is to have its ICRC then, and what arrives gets it.
+  bool wants_icrc = false;
 };
+
+/// Reads ROCKHOPPER_ICRC, which says when packets between processes of a segment have an ICRC:
+/// "auto", where somebody looks at them, and the default, or "always". Returns whether always.
+/// Errors: `invalid_argument`, with a message that names the variable.
+[[nodiscard]] Expected<bool> icrc_is_forced();
 
 /// An endpoint's place among the processes that share a segment: its link to them, and the numbers
 /// of its queue pairs, which no other of them has. Must outlive the engine that takes them.
 class SegmentEnd final : public roce::QpnAllocator {
  public:
-  /// Joins the segment. Errors: as stack::segment::Membership::join() and become_gateway();
+  /// Joins the segment. Errors: as stack::segment::Membership::join(), become_gateway() and
+  /// icrc_is_forced();
   /// with a way out by another member `not_found` if there has been none, and `invalid_state` if
   /// that has other addresses.
   [[nodiscard]] static Expected<std::unique_ptr<SegmentEnd>> open(SegmentEndConfig config);
@@ -43,6 +52,8 @@ class SegmentEnd final : public roce::QpnAllocator {
   [[nodiscard]] stack::segment::SegmentLink& link() { return link_; }
   [[nodiscard]] const stack::segment::SegmentLink& link() const { return link_; }
   [[nodiscard]] stack::segment::Membership& membership() { return *membership_; }
+  /// What its host is to do: see stack::HostConfig.
+  [[nodiscard]] bool omits_icrc() const { return omits_icrc_; }
 
   /// Gives frames from outside to the members that they are for, and keeps none. What a member does
   /// not take is dropped, so that nobody waits for one that stands still. Returns how many.
@@ -63,6 +74,7 @@ class SegmentEnd final : public roce::QpnAllocator {
   }
 
   const bool shares_;
+  const bool omits_icrc_;
   std::unique_ptr<stack::segment::Membership> membership_;
   stack::segment::SegmentLink link_;
 };

@@ -21,6 +21,7 @@ Expected<void> Shard::make_host(const NodeConfig& config, const Place& place) {
   host.mac = place.mac;
   host.mtu = place.mtu;
   host.ipv4_checksum_offload = place.ipv4_checksum_offload;
+  host.omits_icrc = place.omits_icrc;
   // One of the shards answers the neighbours for all.
   host.silent = host.silent || place.index > 0;
   if (place.socket) {

@@ -33,6 +33,7 @@ class Shard {
     std::optional<stack::KernelSocket> socket{};
     std::uint16_t mtu = 0;
     bool ipv4_checksum_offload = false;
+    bool omits_icrc = false;
     std::uint64_t line_rate = 0;  ///< bits/s; 0: not known
     rte_mempool* packet_pool = nullptr;
     stack::DropObserver* drop_observer = nullptr;  ///< may be null

@@ -45,6 +45,12 @@ class LaneWriter {
 /// The receiver's end, from the lane's first frame on: its senders may change. One thread.
 class LaneReader {
  public:
+  /// A frame where it stands in the lane.
+  struct Frame {
+    std::span<const std::byte> bytes;
+    bool without_icrc;  ///< see kWithoutIcrc
+  };
+
   /// `lane` outlives it.
   explicit LaneReader(Lane& lane) : lane_(&lane) {}
 
@@ -55,14 +61,14 @@ class LaneReader {
   /// Returns the next frame, which stays where it is until pop(): it may change under the reader's
   /// eyes, so a copy is to be made and the original not looked at. Nothing: none waits. An empty
   /// one: what the sender has written makes no sense, and the lane has been emptied.
-  [[nodiscard]] std::optional<std::span<const std::byte>> front();
+  [[nodiscard]] std::optional<Frame> front();
   /// The first frame is done with. Requires that front() has returned it.
   void pop();
   /// Gives the room of what was taken back to the sender.
   void release();
 
  private:
-  [[nodiscard]] std::span<const std::byte> empty_it();
+  [[nodiscard]] Frame empty_it();
 
   Lane* lane_;
   std::uint32_t put_ = 0;  ///< as last seen

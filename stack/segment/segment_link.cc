@@ -54,6 +54,7 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
       pool_(config.pool),
       mtu_(config.mtu),
       find_receiver_(config.find_receiver),
+      add_icrc_(config.add_icrc),
       way_out_(config.way_out),
       has_barriers_(join_process_barriers()),
       peers_(kSlotsMax),
@@ -277,7 +278,8 @@ bool SegmentLink::loop(const rte_mbuf& packet) {
     counters_.rx_no_mbuf.add();
     return false;
   }
-  copy->ol_flags = 0;  // what a sender asks of a device
+  // The others are what a sender asks of a device.
+  copy->ol_flags = is_without_icrc(&packet) ? kWithoutIcrc : 0;
   looped_[looped_put_++ % kLoopFrames] = copy;
   counters_.looped.add();
   return true;
@@ -389,38 +391,46 @@ void SegmentLink::find_senders() {
 
 std::uint16_t SegmentLink::receive_from(LaneReader& lane, rte_mbuf** packets, std::uint16_t count) {
   std::uint16_t received = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t all_bytes = 0;
+  std::uint32_t without_icrc = 0;
   // What is put meanwhile is for the next time: to look for it is to wait for a cache line that its
   // sender has just written.
   while (received < count && (received == 0 || lane.waits_since_the_last_look())) {
     const auto frame = lane.front();
     if (!frame) break;
-    if (frame->empty()) {
+    const std::span<const std::byte> bytes = frame->bytes;
+    if (bytes.empty()) {
       counters_.rx_damaged.add();
       break;
     }
-    if (frame->size() > std::uint32_t{mtu_} + kFrameOverhead) {
+    if (bytes.size() > std::uint32_t{mtu_} + kFrameOverhead) {
       counters_.rx_too_long.add();
       lane.pop();
       continue;
     }
     rte_mbuf* packet = rte_pktmbuf_alloc(pool_);
     char* data = packet != nullptr
-                     ? rte_pktmbuf_append(packet, static_cast<std::uint16_t>(frame->size()))
+                     ? rte_pktmbuf_append(packet, static_cast<std::uint16_t>(bytes.size()))
                      : nullptr;
     if (data == nullptr) {
       rte_pktmbuf_free(packet);
       counters_.rx_no_mbuf.add();
       break;
     }
-    std::memcpy(data, frame->data(), frame->size());
-    bytes += frame->size();
+    std::memcpy(data, bytes.data(), bytes.size());
+    if (frame->without_icrc) {
+      ++without_icrc;
+      packet->ol_flags |= kWithoutIcrc;
+      if (add_icrc_ != nullptr) add_icrc_(packet);
+    }
+    all_bytes += bytes.size();
     packets[received++] = packet;
     lane.pop();
   }
   lane.release();
   counters_.rx_frames.add(received);
-  counters_.rx_bytes.add(bytes);
+  counters_.rx_bytes.add(all_bytes);
+  counters_.rx_without_icrc.add(without_icrc);
   return received;
 }
 

@@ -20,6 +20,7 @@
 #include "stack/segment/membership.h"
 #include "stack/segment/outbox.h"
 #include "stack/time_units.h"
+#include "stack/without_icrc.h"
 
 namespace rockhopper::stack::segment {
 
@@ -49,6 +50,8 @@ struct SegmentLinkConfig {
   std::uint16_t mtu = 4300;     ///< largest IP packet in bytes; a path MTU of 4096 fits
   FindReceiver find_receiver = nullptr;  ///< null: kSharedNumber is as any other number
   WayOut way_out = WayOut::none;
+  /// What arrives without an ICRC is given one by this; null: it stays so (is_without_icrc()).
+  AddIcrc add_icrc = nullptr;
 };
 
 #define ROCKHOPPER_SEGMENT_COUNTERS(X)                                          \
@@ -56,6 +59,7 @@ struct SegmentLinkConfig {
   X(tx_bytes, "bytes of these, of whole frames")                                \
   X(rx_frames, "frames taken out of lanes")                                     \
   X(rx_bytes, "bytes of these, of whole frames")                                \
+  X(rx_without_icrc, "frames among these whose senders have left the ICRC out") \
   X(looped, "frames from this process to itself")                               \
   X(wake_ups, "sleeping members that were woken for a frame")                   \
   X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")    \
@@ -80,7 +84,8 @@ struct SegmentCounters {
 /// anything looks at them, as the sender may still change them. All members have one MAC address
 /// and the same IP addresses; who gets a frame follows from its destination QPN. RoCEv2 frames to
 /// groups go to all members, their sender included. A member can be the way out: what is for other
-/// stations goes to it, and what comes from them it sorts by the same rules.
+/// stations goes to it, and what comes from them it sorts by the same rules. Frames without an ICRC
+/// stay so on their way from one member to another.
 ///
 /// Nothing is lost on the way to a member that takes frames out, however slowly. One that stands
 /// still is waited for: kStalledNs once, and then no more until it goes on. Frames to others pass
@@ -187,6 +192,7 @@ class SegmentLink final : public Link {
   rte_mempool* pool_;
   std::uint16_t mtu_;
   FindReceiver find_receiver_;
+  const AddIcrc add_icrc_;
   const WayOut way_out_;
   const bool has_barriers_;
   bool announced_ = false;              ///< what announce_sleep() has said holds

@@ -35,6 +35,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "roce/packet_builder.h"
 #include "stack/plain_pool.h"
 #include "stack/segment/lane.h"
 #include "stack/segment/membership.h"
@@ -172,8 +173,10 @@ int main(int argc, char** argv) {
   const auto membership = need(stack::segment::Membership::join(argv[1]));
   const auto received = need(stack::PlainPool::create({.size = 1024, .data_room = kLongest + 256}));
   const auto sent = need(stack::PlainPool::create({.size = 1, .data_room = kLongest + 256}));
-  stack::segment::SegmentLink link(
-      {.membership = membership.get(), .pool = received->get(), .mtu = kMtu});
+  stack::segment::SegmentLink link({.membership = membership.get(),
+                                    .pool = received->get(),
+                                    .mtu = kMtu,
+                                    .add_icrc = &roce::add_icrc});
   say('M', membership->mac().addr_bytes);
   std::atomic<bool> ended = false;
   std::thread runner([&] {

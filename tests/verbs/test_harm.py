@@ -168,10 +168,11 @@ class Harm(unittest.TestCase):
         for peer in peers:
             peer.say('')
 
-    def start_pair(self, messages, timeout, fate=None):
+    def start_pair(self, messages, timeout, fate=None, **settings):
         """Two peers that are ready; the first one's fate is that."""
         ends = [self.start(PAIRS, messages, timeout, self.random.choice(('poll', 'events')),
-                           *(('exit',) if fate == 'exit' and i == 0 else ())) for i in range(2)]
+                           *(('exit',) if fate == 'exit' and i == 0 else ()), **settings)
+                for i in range(2)]
         self.introduce(ends)
         return ends
 
@@ -237,9 +238,9 @@ class Harm(unittest.TestCase):
         self.assert_as_before()
 
     def test_damage_in_shared_memory(self):
-        """Nobody crashes or hangs, whatever becomes of the runs; who comes later says in one line
-        what is wrong, or works."""
-        pairs = [self.start_pair(3000, IMPATIENT) for _ in range(2)]
+        """Nobody crashes or hangs, and no message is wrong, whatever becomes of the runs; who comes
+        later says in one line what is wrong, or works."""
+        pairs = [self.start_pair(3000, IMPATIENT, ROCKHOPPER_ICRC='always') for _ in range(2)]
         peers = [peer for pair in pairs for peer in pair]
         self.begin(peers)
         self.run_neighbour('damage')
@@ -260,6 +261,20 @@ class Harm(unittest.TestCase):
         environment = clean_environment(XDG_RUNTIME_DIR=str(self.runtime), ROCKHOPPER_SEGMENT=str(self.segment))
         subprocess.run([RH_RUN, 'ibv_devinfo'], env=environment, check=True, timeout=LIMIT_S,
                        stdout=subprocess.DEVNULL)
+
+    def test_damage_without_icrc(self):
+        """Nobody notices damage of what is under way, and nobody crashes."""
+        pairs = [self.start_pair(3000, IMPATIENT) for _ in range(2)]
+        peers = [peer for pair in pairs for peer in pair]
+        self.begin(peers)
+        self.run_neighbour('damage')
+        self.assert_watchers_survive()
+        for peer in peers:
+            if peer.child.poll() is None:
+                peer.child.terminate()
+                self.assertEqual(peer.status(), -signal.SIGTERM, f'seed {SEED}: {peer.errors}')
+            else:
+                self.assertRegex(peer.errors, r'^message \d+ is wrong\n$', f'seed {SEED}')
 
     def assert_watchers_survive(self):
         """Who looks at the device gets numbers and a list, whatever they are, and lines."""

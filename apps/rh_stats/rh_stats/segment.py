@@ -18,7 +18,7 @@ import zlib
 from .failures import Failure, note
 from .telemetry import entries
 
-SEGMENT_MAGIC = b'Regment5'
+SEGMENT_MAGIC = b'Regment6'
 SLOTS_MAX, SLOT_BYTES, SLOTS_AT, TABLE_BYTES = 128, 128, 64, 409664
 RECORD = struct.Struct('=I4B2I12I')
 RECORDS_MAX = 1 << 16

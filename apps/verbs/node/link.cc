@@ -14,7 +14,10 @@ Expected<std::unique_ptr<NodeLink>> NodeLink::open(const Settings& settings, rte
                                                    std::uint64_t wall_offset_ns,
                                                    std::uint64_t seed) {
   std::unique_ptr<NodeLink> link(new NodeLink);
-  SegmentEndConfig segment{.mtu = kMtu, .pool = pool, .find_receiver = &find_manager};
+  SegmentEndConfig segment{.mtu = kMtu,
+                           .pool = pool,
+                           .find_receiver = &find_manager,
+                           .wants_icrc = !settings.pcap.empty() || settings.faults.has_value()};
   if (settings.uplink == UplinkKind::rh_switch) {
     segment.way_out = stack::segment::WayOut::gateway;
     for (const stack::DeviceAddress& own : settings.addresses) {

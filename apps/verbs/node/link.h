@@ -51,6 +51,8 @@ class NodeLink {
   [[nodiscard]] std::optional<std::uint32_t> arm();
   /// What the host has to know of an uplink.
   [[nodiscard]] std::optional<stack::KernelSocket> socket_end() const;
+  /// What the host is to do: see stack::HostConfig.
+  [[nodiscard]] bool omits_icrc() const { return segment_->omits_icrc(); }
   /// Gives queue pairs the numbers that no other process has.
   [[nodiscard]] roce::QpnAllocator& numbers() { return *segment_; }
   /// This process's place in the segment.

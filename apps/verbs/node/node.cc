@@ -73,6 +73,7 @@ Expected<void> Node::make_host() {
   // For all of them rh-switch answers.
   config.silent = settings_.uplink == UplinkKind::rh_switch;
   config.socket = link_->socket_end();
+  config.omits_icrc = link_->omits_icrc();
   config.seed = random_.next();
   config.drop_observer = link_->drop_observer();
   ROCKHOPPER_TRY(host_, stack::Host::create(config));

@@ -20,7 +20,7 @@ namespace rockhopper::stack::segment {
 // library alone, too.
 
 /// A table begins with it: another value is of another version of this library, or no table at all.
-inline constexpr std::uint64_t kMagic = 0x35746e656d676552;  // "Regment5"
+inline constexpr std::uint64_t kMagic = 0x36746e656d676552;  // "Regment6"
 /// Members of a segment.
 inline constexpr std::uint16_t kSlotsMax = 128;
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -17,8 +18,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "roce/wire/icrc.h"
 #include "stack/cable.h"
 #include "stack/sim/network.h"
+#include "tests/support/capture.h"
 #include "tests/support/child_process.h"
 #include "tests/support/must.h"
 #include "tests/support/taken_numbers.h"
@@ -149,6 +152,75 @@ TEST(NodesAtASegment, AreOnePortWithQueuePairsOfManyProcesses) {
   EXPECT_EQ(far.memory, near.memory);
   EXPECT_EQ(far.counters().at("segment rx_frames"), far.counters().at("engine rcvd_pkts"));
   EXPECT_EQ(near.counters().at("segment tx_no_owner"), 0u);
+}
+
+/// Writes from one node at a segment to another, of which the first is configured so. Returns how
+/// many frames the other has had without an ICRC: all or none.
+std::uint64_t written_at_a_segment(const NodeConfig& of_near, const char* name,
+                                   std::map<std::string, std::uint64_t>& near_counters) {
+  NodeConfig of_far = of_near;
+  of_far.pcap = {};
+  of_far.name = std::string(name) + "-far";
+  NodeConfig config = of_near;
+  config.name = name;
+  End near(std::move(config));
+  End far(std::move(of_far));
+  begin(near, far);
+  roce::Completion completion;
+  const std::uint64_t end_ns = near.node->now_ns() + 10'000'000'000;
+  while (near.cq->poll({&completion, 1}) == 0 && near.node->now_ns() < end_ns) {
+    near.node->turn();
+    far.node->turn();
+  }
+  EXPECT_EQ(far.memory, near.memory);
+  near_counters = near.counters();
+  const auto counters = far.counters();
+  EXPECT_EQ(counters.at("engine drop_bad_icrc") + near_counters.at("engine drop_bad_icrc"), 0u);
+  EXPECT_GT(counters.at("segment rx_frames"), 0u);
+  EXPECT_GT(near_counters.at("segment rx_frames"), 0u);
+  const std::uint64_t without = counters.at("segment rx_without_icrc");
+  EXPECT_TRUE(without == 0 || without == counters.at("segment rx_frames"));
+  return without;
+}
+
+std::size_t frames_with_a_wrong_icrc(const std::string& capture) {
+  const auto packets = read_roce_packets(capture);
+  EXPECT_GT(packets.size(), 4096u / 256);
+  return static_cast<std::size_t>(std::ranges::count_if(packets, [](const RocePacket& packet) {
+    const auto rest = std::span(packet.bytes).subspan(packet.l3().size());
+    const auto icrc = rest.last<wire::Icrc::kSize>();
+    return wire::icrc_over(packet.l3(), rest.first(rest.size() - icrc.size())) !=
+           wire::load_icrc(icrc);
+  }));
+}
+
+TEST(NodesAtASegment, LeaveTheIcrcOutWhereNobodyLooks) {
+  const TemporaryDirectory directory;
+  const NodeConfig config{.port = SegmentPort{directory.path()},
+                          .addresses = {must(InterfaceAddress::parse(kAddresses[0]))}};
+  std::map<std::string, std::uint64_t> near;
+  EXPECT_GT(written_at_a_segment(config, "plain", near), 0u);
+  EXPECT_GT(near.at("segment rx_without_icrc"), 0u);
+  ::setenv("ROCKHOPPER_ICRC", "always", 1);
+  EXPECT_EQ(written_at_a_segment(config, "forced", near), 0u);
+  EXPECT_EQ(near.at("segment rx_without_icrc"), 0u);
+  ::setenv("ROCKHOPPER_ICRC", "never", 1);
+  const auto refused = Node::open(config);
+  ::unsetenv("ROCKHOPPER_ICRC");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "ROCKHOPPER_ICRC is 'never': auto or always");
+}
+
+/// WIRE-1.
+TEST(NodesAtASegment, ACaptureHasTheIcrcOfAllFrames) {
+  const TemporaryDirectory directory;
+  NodeConfig config{.port = SegmentPort{directory.path()},
+                    .addresses = {must(InterfaceAddress::parse(kAddresses[0]))}};
+  config.pcap.path = directory.path() + "/capture.pcapng";
+  std::map<std::string, std::uint64_t> near;
+  EXPECT_EQ(written_at_a_segment(config, "captured", near), 0u) << "it is in the capture";
+  EXPECT_GT(near.at("segment rx_without_icrc"), 0u) << "who captures nothing leaves it out";
+  EXPECT_EQ(frames_with_a_wrong_icrc(config.pcap.path), 0u);
 }
 
 TEST(EnginesOfOnePort, LeaveOutTheNumbersOfOthers) {

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What is checked before a packet may change anything; numbers that peers must not guess.
+#include <algorithm>
 #include <set>
+#include <tuple>
+#include <vector>
 
+#include "roce/packet_builder.h"
+#include "stack/without_icrc.h"
+#include "tests/support/exact_packet.h"
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test::admission_test {
@@ -36,6 +42,71 @@ void expect_dropped(Rig& rig, const Packet& packet, const Damage& damage, DropRe
 TEST(Admission, BadIcrc) {
   Rig rig;
   expect_dropped(rig, good_write(rig), {.icrc = true}, DropReason::bad_icrc);
+}
+
+TEST(Admission, NoIcrcIsLookedForWhereItHasBeenLeftOut) {
+  for (const std::uint32_t length : {8u, 200u}) {  // the second one is too long for a plain packet
+    Rig rig;
+    Packet write =
+        write_packet(Opcode::rc_rdma_write_only, kPsn,
+                     {.va = rig.va(), .rkey = rig.rkey(), .length = length}, pattern(length));
+    write.headers.bth.destination = rig.qp().number();
+    for (const std::uint64_t flag : {std::uint64_t{0}, stack::kWithoutIcrc}) {
+      rte_mbuf* packet = rig.build(write, {.icrc = true});
+      packet->ol_flags |= flag;
+      rig.host().receive(&packet, 1, rig.now_ns());
+      EXPECT_EQ(rig.drops(DropReason::bad_icrc), 1u);
+    }
+    EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
+    EXPECT_EQ(rig.memory_at(0, length), pattern(length));
+  }
+}
+
+std::vector<std::uint8_t> bytes_of(const rte_mbuf* packet) {
+  const auto* bytes = rte_pktmbuf_mtod(packet, const std::uint8_t*);
+  return {bytes, bytes + packet->data_len};
+}
+
+TEST(Admission, TheIcrcThatHasBeenLeftOutCanBeAdded) {
+  Rig rig;
+  for (const bool as_ipv6 : {false, true}) {
+    for (const std::uint32_t length : {0u, 1u, 100u, 256u}) {
+      Packet write = packet(Opcode::rc_send_only, kPsn, pattern(length));
+      write.headers.bth.destination = rig.qp().number();
+      rte_mbuf* right = rig.build(write, {.as_ipv6 = as_ipv6});
+      rte_mbuf* without = rig.build(write, {.as_ipv6 = as_ipv6});
+      std::ignore = rte_pktmbuf_append(without, 3);  // padding of the frame
+      auto* icrc = rte_pktmbuf_mtod_offset(without, std::uint8_t*, right->data_len - 4);
+      std::fill_n(icrc, 4, std::uint8_t{0});
+      without->ol_flags |= stack::kWithoutIcrc;
+      roce::add_icrc(without);
+      EXPECT_FALSE(stack::is_without_icrc(without));
+      std::vector<std::uint8_t> made = bytes_of(without);
+      made.resize(right->data_len);
+      EXPECT_EQ(made, bytes_of(right)) << as_ipv6 << " " << length;
+      rte_pktmbuf_free(right);
+      rte_pktmbuf_free(without);
+    }
+  }
+}
+
+TEST(Admission, WhatIsNoWholePacketGetsNoIcrc) {
+  Rig rig;
+  Packet send = packet(Opcode::rc_send_only, kPsn, pattern(16));
+  send.headers.bth.destination = rig.qp().number();
+  rte_mbuf* whole = rig.build(send);
+  const std::uint16_t length = whole->data_len;
+  for (std::uint16_t cut = 1; cut <= length; ++cut) {
+    std::vector<std::uint8_t> bytes = bytes_of(whole);
+    bytes.resize(length - cut);
+    const std::size_t size = bytes.size();
+    rte_mbuf* part = make_exact_packet(whole->pool, bytes, {&size, 1});
+    part->ol_flags |= stack::kWithoutIcrc;
+    roce::add_icrc(part);
+    EXPECT_EQ(bytes_of(part), bytes) << cut;
+    rte_pktmbuf_free(part);
+  }
+  rte_pktmbuf_free(whole);
 }
 
 TEST(Admission, Clause9_6_PkeyOfAnotherPartition) {

@@ -50,6 +50,20 @@ TEST_F(HostFlow, Ipv4HeadersAreComplete) {
   }
 }
 
+TEST_F(HostFlow, TheIcrcIsOmittedOnTheWayToOneself) {
+  add_peers();
+  EXPECT_FALSE(ready_flow(kUs4).omits_icrc);
+  HostConfig config = default_config();
+  config.omits_icrc = true;
+  create(config);
+  add_peers();
+  EXPECT_TRUE(ready_flow(kUs4).omits_icrc);
+  EXPECT_TRUE(ready_flow(kUs6).omits_icrc);
+  EXPECT_FALSE(ready_flow(kPeer4).omits_icrc);
+  EXPECT_FALSE(ready_flow(kPeer6).omits_icrc);
+  EXPECT_FALSE(ready_flow("239.1.2.3").omits_icrc) << "a group";
+}
+
 TEST_F(HostFlow, AtSocketsOfTheKernelNobodyIsAskedForAnAddress) {
   HostConfig config = default_config();
   config.silent = true;

@@ -13,6 +13,7 @@
 
 #include "stack/plain_pool.h"
 #include "stack/random.h"
+#include "stack/without_icrc.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
@@ -36,9 +37,10 @@ class LaneTest : public ::testing::Test {
   static std::optional<Bytes> take(LaneReader& reader) {
     const auto frame = reader.front();
     if (!frame) return std::nullopt;
-    if (frame->empty()) return Bytes();
-    Bytes bytes(frame->size());
-    std::memcpy(bytes.data(), frame->data(), frame->size());
+    const auto in_lane = frame->bytes;
+    if (in_lane.empty()) return Bytes();
+    Bytes bytes(in_lane.size());
+    std::memcpy(bytes.data(), in_lane.data(), in_lane.size());
     reader.pop();
     return bytes;
   }
@@ -47,10 +49,11 @@ class LaneTest : public ::testing::Test {
     std::memcpy(&lane_->bytes[at], &length, sizeof length);
   }
   void publish_forged(std::uint32_t bytes) { lane_->put.store(bytes); }
+  void forge_mark(std::uint32_t at, std::uint32_t mark) { forge_length(at + 4, mark); }
   static void expect_damage(LaneReader& reader) {
     const auto frame = reader.front();
     ASSERT_TRUE(frame.has_value());
-    EXPECT_TRUE(frame->empty()) << frame->size() << " bytes";
+    EXPECT_TRUE(frame->bytes.empty()) << frame->bytes.size() << " bytes";
   }
 
   std::unique_ptr<PlainPool> pool_ = std::move(*PlainPool::create({.size = 64, .data_room = 4096}));
@@ -155,13 +158,38 @@ TEST_F(LaneTest, ForgedLengthsEmptyTheLane) {
     forge_length(0, length);
     publish_forged(64);
     expect_damage(reader);
-    EXPECT_EQ(reader.front(), std::nullopt);
+    EXPECT_FALSE(reader.front());
     // What comes later is good again.
     LaneWriter writer(lane);
     ASSERT_TRUE(put(writer, Bytes(14, 9)));
     writer.publish();
     EXPECT_EQ(take(reader), Bytes(14, 9));
   }
+}
+
+TEST_F(LaneTest, SaysWhichFramesHaveNoIcrc) {
+  LaneWriter writer(*lane_);
+  for (const bool without : {true, false, true}) {
+    rte_mbuf* packet = test::make_packet(pool_->get(), Bytes(14, 1));
+    if (without) packet->ol_flags |= kWithoutIcrc;
+    ASSERT_TRUE(writer.put(*packet));
+    rte_pktmbuf_free(packet);
+  }
+  writer.publish();
+  for (const bool without : {true, false, true}) {
+    const auto frame = reader_.front();
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->without_icrc, without);
+    reader_.pop();
+  }
+}
+
+TEST_F(LaneTest, AMarkThatMeansNothingIsDamage) {
+  LaneWriter writer(*lane_);
+  ASSERT_TRUE(put(writer, Bytes(14, 1)));
+  writer.publish();
+  forge_mark(0, 2);
+  expect_damage(reader_);
 }
 
 TEST_F(LaneTest, LongerThanWhatWasPublishedIsDamage) {

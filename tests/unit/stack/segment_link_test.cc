@@ -61,12 +61,13 @@ Bytes frame_to_group() {
 class Member {
  public:
   Member(const std::string& directory, std::uint32_t index, std::uint32_t mbufs,
-         FindReceiver find_receiver = nullptr)
+         FindReceiver find_receiver = nullptr, AddIcrc add_icrc = nullptr)
       : pool_(std::move(*PlainPool::create({.size = mbufs, .data_room = 4400}))),
         membership_(std::move(*Membership::join(directory))),
         link_({.membership = membership_.get(),
                .pool = pool_->get(),
-               .find_receiver = find_receiver}),
+               .find_receiver = find_receiver,
+               .add_icrc = add_icrc}),
         number_(100 + index) {
     EXPECT_TRUE(membership_->claim(static_cast<std::uint16_t>(number_)));
   }
@@ -124,6 +125,53 @@ std::optional<std::uint16_t> slot_in_last_byte(const rte_mbuf* frame,
   const auto slot = read_at<std::uint8_t>(frame, frame->pkt_len - 1);
   if (!slot || *slot == 0xff) return std::nullopt;
   return *slot;
+}
+
+void put_a_seven_last(rte_mbuf* packet) {
+  packet->ol_flags &= ~kWithoutIcrc;
+  *rte_pktmbuf_mtod_offset(packet, std::uint8_t*, packet->data_len - 1) = 7;
+}
+
+TEST_F(SegmentLinkTest, FramesArriveWithoutTheIcrcThatTheirSenderHasLeftOut) {
+  const auto a = join();
+  const auto b = join();
+  const Bytes frame = frame_to(b->number());
+  std::array packets{test::make_packet(a->pool().get(), frame),
+                     test::make_packet(a->pool().get(), frame)};
+  packets[1]->ol_flags |= kWithoutIcrc;
+  ASSERT_EQ(a->link().tx_burst(packets.data(), 2, 0), 2);
+  ASSERT_EQ(b->link().rx_burst(packets.data(), 2, 0), 2);
+  EXPECT_FALSE(is_without_icrc(packets[0]));
+  EXPECT_TRUE(is_without_icrc(packets[1]));
+  EXPECT_EQ(test::bytes_of(packets[1]), frame);
+  EXPECT_EQ(b->counters().rx_without_icrc.value(), 1u);
+  rte_pktmbuf_free_bulk(packets.data(), 2);
+}
+
+TEST_F(SegmentLinkTest, FramesToOneselfStayWithoutTheirIcrc) {
+  const auto a = join();
+  rte_mbuf* packet = test::make_packet(a->pool().get(), frame_to(a->number()));
+  packet->ol_flags |= kWithoutIcrc | RTE_MBUF_F_TX_IP_CKSUM;
+  ASSERT_EQ(a->link().tx_burst(&packet, 1, 0), 1);
+  ASSERT_EQ(a->link().rx_burst(&packet, 1, 0), 1);
+  EXPECT_EQ(packet->ol_flags, kWithoutIcrc);
+  rte_pktmbuf_free(packet);
+}
+
+TEST_F(SegmentLinkTest, WhoLooksAtFramesGetsTheIcrcThatWasLeftOut) {
+  const auto a = join();
+  Member b(directory_.path(), 9, 128, nullptr, &put_a_seven_last);
+  Bytes frame = frame_to(b.number());
+  std::array packets{test::make_packet(a->pool().get(), frame),
+                     test::make_packet(a->pool().get(), frame)};
+  packets[1]->ol_flags |= kWithoutIcrc;
+  ASSERT_EQ(a->link().tx_burst(packets.data(), 2, 0), 2);
+  ASSERT_EQ(b.link().rx_burst(packets.data(), 2, 0), 2);
+  EXPECT_EQ(test::bytes_of(packets[0]), frame);
+  frame.back() = 7;
+  EXPECT_EQ(test::bytes_of(packets[1]), frame);
+  EXPECT_FALSE(is_without_icrc(packets[1]));
+  rte_pktmbuf_free_bulk(packets.data(), 2);
 }
 
 TEST_F(SegmentLinkTest, TheSharedNumbersFramesGoWhereTheyAreSaidToGo) {

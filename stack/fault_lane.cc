@@ -17,6 +17,9 @@
 namespace rockhopper::stack {
 namespace {
 
+/// Simulations make thousands of lanes, and few of them ever hold more. The others grow some times.
+constexpr std::size_t kWaitingAtFirst = 512;
+
 enum class Stream : std::uint64_t {
   loss,
   corruption,
@@ -55,7 +58,7 @@ FaultLane::FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t 
       jitter_(stream(seed, direction, Stream::jitter)),
       black_holes_(stream(seed, 0, Stream::black_hole)),
       rate_queue_(rates.rate_bits_per_s, rates.queue_packets) {
-  waiting_.reserve(kCapacity + (rates.late > 0 ? kLateCapacity : 0));
+  waiting_.reserve(kWaitingAtFirst);
 }
 
 FaultLane::~FaultLane() {

@@ -18,7 +18,8 @@ namespace rockhopper::stack {
 /// In order: drops, damage, duplication, rate, delay.
 class FaultLane {
  public:
-  /// Packets that wait at most, in two per offered one (its duplicate).
+  /// Packets that wait at most, in two per offered one (its duplicate). Memory for them is
+  /// allocated as more wait than ever before.
   static constexpr std::uint32_t kCapacity = 8192;
   /// Late copies that wait at most, besides.
   static constexpr std::uint32_t kLateCapacity = 2048;

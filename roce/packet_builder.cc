@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstring>
 
-#include <rte_ether.h>
 #include <rte_udp.h>
 
+#include "stack/ethernet.h"
 #include "stack/roce_locator.h"
 #include "stack/without_icrc.h"
 
@@ -31,10 +31,9 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
       l3_offset_(flow.l3_offset),
       l3_length_(static_cast<std::uint8_t>(flow.header_length - flow.l3_offset + wire::Bth::kSize)),
       pad_(wire::pad_count(payload_length)),
-      omits_icrc_(flow.omits_icrc),
-      in_one_pass_(!omits_icrc_ && payload_length >= kOnePassMin) {
+      in_one_pass_(!flow.omits_icrc && payload_length >= kOnePassMin) {
   if (packet_ == nullptr) return;
-  if (omits_icrc_) packet_->ol_flags |= stack::kWithoutIcrc;
+  if (flow.omits_icrc) packet_->ol_flags |= stack::kWithoutIcrc;
   headers.bth.pad_count = pad_;
   const wire::OpcodeInfo& opcode = wire::info(headers);
   const std::uint32_t header_bytes = wire::Bth::kSize + opcode.header_bytes;
@@ -97,8 +96,13 @@ rte_mbuf* PacketBuilder::finish() {
   last_->data_len = static_cast<std::uint16_t>(last_->data_len + trailer_length);
   packet_->pkt_len += trailer_length;
 
-  if (in_one_pass_) icrc_.add({trailer, pad_});
-  const std::uint32_t icrc = omits_icrc_ ? 0 : in_one_pass_ ? icrc_.value() : icrc_of_all();
+  std::uint32_t icrc = 0;
+  if (in_one_pass_) {
+    icrc_.add({trailer, pad_});
+    icrc = icrc_.value();
+  } else if (!stack::is_without_icrc(packet_)) {
+    icrc = icrc_of_all();
+  }
   wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(trailer + pad_, 4));
   rte_mbuf* packet = packet_;
   packet_ = nullptr;
@@ -162,9 +166,9 @@ void add_icrc(rte_mbuf* packet) {
   const auto bth = stack::find_bth(packet);
   if (!bth || packet->nb_segs != 1) return;
   auto* frame = rte_pktmbuf_mtod(packet, std::uint8_t*);
-  const bool is_tagged =
-      wire::load_be16(frame + 2 * std::size_t{RTE_ETHER_ADDR_LEN}) == RTE_ETHER_TYPE_VLAN;
-  const std::uint32_t l3 = RTE_ETHER_HDR_LEN + (is_tagged ? RTE_VLAN_HLEN : 0);
+  stack::EthernetHeader ethernet;
+  if (!stack::parse_ethernet({frame, packet->data_len}, packet, ethernet)) return;
+  const std::uint32_t l3 = ethernet.length;
   const std::uint32_t udp = *bth - static_cast<std::uint32_t>(sizeof(rte_udp_hdr));
   const std::uint32_t end = udp + wire::load_be16(frame + udp + offsetof(rte_udp_hdr, dgram_len));
   const auto icrc_at = static_cast<std::uint32_t>(end - wire::Icrc::kSize);

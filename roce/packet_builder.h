@@ -43,7 +43,6 @@ class PacketBuilder {
   std::uint8_t l3_offset_;
   std::uint8_t l3_length_;  ///< from the IP header through the BTH
   std::uint8_t pad_;
-  bool omits_icrc_;
   bool in_one_pass_;  ///< the ICRC is computed as the payload is copied
   wire::Icrc icrc_;   ///< then: of all that is there
 };

@@ -45,6 +45,15 @@ Expected<std::uint16_t> find_way_out(const Membership& membership, const Segment
   return std::min(config.mtu, mtu);
 }
 
+/// Packets have an ICRC though nobody looks at them, as the environment says.
+Expected<bool> icrc_is_forced() {
+  const char* text = std::getenv("ROCKHOPPER_ICRC");
+  const std::string_view value = text != nullptr ? text : "";
+  if (value.empty() || value == "auto") return false;
+  if (value == "always") return true;
+  return fail(ErrorCode::invalid_argument, "ROCKHOPPER_ICRC is '{}': auto or always", value);
+}
+
 }  // namespace
 
 SegmentEnd::SegmentEnd(std::unique_ptr<Membership> membership, const SegmentEndConfig& config)
@@ -58,14 +67,6 @@ SegmentEnd::SegmentEnd(std::unique_ptr<Membership> membership, const SegmentEndC
              .way_out = config.way_out,
              .add_icrc = omits_icrc_ ? nullptr : &roce::add_icrc}) {
   static_assert(stack::segment::kSharedNumber == wire::kGsiQpn.value);
-}
-
-Expected<bool> icrc_is_forced() {
-  const char* text = std::getenv("ROCKHOPPER_ICRC");
-  const std::string_view value = text != nullptr ? text : "";
-  if (value.empty() || value == "auto") return false;
-  if (value == "always") return true;
-  return fail(ErrorCode::invalid_argument, "ROCKHOPPER_ICRC is '{}': auto or always", value);
 }
 
 Expected<std::unique_ptr<SegmentEnd>> SegmentEnd::open(SegmentEndConfig config) {

@@ -34,19 +34,15 @@ struct SegmentEndConfig {
   bool wants_icrc = false;
 };
 
-/// Reads ROCKHOPPER_ICRC, which says when packets between processes of a segment have an ICRC:
-/// "auto", where somebody looks at them, and the default, or "always". Returns whether always.
-/// Errors: `invalid_argument`, with a message that names the variable.
-[[nodiscard]] Expected<bool> icrc_is_forced();
-
 /// An endpoint's place among the processes that share a segment: its link to them, and the numbers
 /// of its queue pairs, which no other of them has. Must outlive the engine that takes them.
 class SegmentEnd final : public roce::QpnAllocator {
  public:
-  /// Joins the segment. Errors: as stack::segment::Membership::join(), become_gateway() and
-  /// icrc_is_forced();
-  /// with a way out by another member `not_found` if there has been none, and `invalid_state` if
-  /// that has other addresses.
+  /// Joins the segment. Reads ROCKHOPPER_ICRC, which says when packets between processes of a
+  /// segment have an ICRC: "auto", where somebody looks at them, which is the default, or "always".
+  /// Errors: as stack::segment::Membership::join() and become_gateway(); `invalid_argument` if the
+  /// variable says anything else; with a way out by another member `not_found` if there has been
+  /// none, and `invalid_state` if that has other addresses.
   [[nodiscard]] static Expected<std::unique_ptr<SegmentEnd>> open(SegmentEndConfig config);
 
   [[nodiscard]] stack::segment::SegmentLink& link() { return link_; }

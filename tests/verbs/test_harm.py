@@ -237,14 +237,19 @@ class Harm(unittest.TestCase):
             self.assert_ended(peer, '^done$')
         self.assert_as_before()
 
-    def test_damage_in_shared_memory(self):
-        """Nobody crashes or hangs, and no message is wrong, whatever becomes of the runs; who comes
-        later says in one line what is wrong, or works."""
-        pairs = [self.start_pair(3000, IMPATIENT, ROCKHOPPER_ICRC='always') for _ in range(2)]
+    def damage(self, **settings):
+        """Peers that a neighbour has harmed while they talked."""
+        pairs = [self.start_pair(3000, IMPATIENT, **settings) for _ in range(2)]
         peers = [peer for pair in pairs for peer in pair]
         self.begin(peers)
         self.run_neighbour('damage')
         self.assert_watchers_survive()
+        return peers
+
+    def test_damage_in_shared_memory(self):
+        """Nobody crashes or hangs, and no message is wrong, whatever becomes of the runs; who comes
+        later says in one line what is wrong, or works."""
+        peers = self.damage(ROCKHOPPER_ICRC='always')
         for peer in peers:
             self.assertRegex(peer.line(2) or 'nothing', r'^done$|^error ', f'seed {SEED}: {peer.errors}')
         for peer in peers:
@@ -264,12 +269,7 @@ class Harm(unittest.TestCase):
 
     def test_damage_without_icrc(self):
         """Nobody notices damage of what is under way, and nobody crashes."""
-        pairs = [self.start_pair(3000, IMPATIENT) for _ in range(2)]
-        peers = [peer for pair in pairs for peer in pair]
-        self.begin(peers)
-        self.run_neighbour('damage')
-        self.assert_watchers_survive()
-        for peer in peers:
+        for peer in self.damage():
             if peer.child.poll() is None:
                 peer.child.terminate()
                 self.assertEqual(peer.status(), -signal.SIGTERM, f'seed {SEED}: {peer.errors}')

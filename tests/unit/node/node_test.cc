@@ -90,6 +90,22 @@ void begin(End& near, End& far) {
   near.write_all(far);
 }
 
+/// As begin(), and waits until the memory has been written.
+void write_in_real_time(End& near, End& far) {
+  begin(near, far);
+  std::optional<roce::Completion> done;
+  const std::uint64_t end_ns = near.node->now_ns() + 10'000'000'000;
+  while (!done && near.node->now_ns() < end_ns) {
+    near.node->turn();
+    far.node->turn();
+    roce::Completion completion;
+    if (near.cq->poll({&completion, 1}) == 1) done = completion;
+  }
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, roce::WcStatus::success);
+  EXPECT_EQ(far.memory, near.memory);
+}
+
 bool group_is_taken(const std::string& name) {
   return !stack::CounterGroup::add(
               name, [](stack::CounterVisitor, void*) {}, [](stack::CounterTextVisitor, void*) {})
@@ -107,18 +123,7 @@ TEST_F(NodesOnACable, AWriteArrivesInRealTime) {
   EXPECT_EQ(near.node->shards(), 1);
   must(near.node->wait_for_link());
   EXPECT_TRUE(near.node->check_link());
-  begin(near, far);
-  std::optional<roce::Completion> done;
-  const std::uint64_t end_ns = near.node->now_ns() + 10'000'000'000;
-  while (!done && near.node->now_ns() < end_ns) {
-    near.node->turn();
-    far.node->turn();
-    roce::Completion completion;
-    if (near.cq->poll({&completion, 1}) == 1) done = completion;
-  }
-  ASSERT_TRUE(done);
-  EXPECT_EQ(done->status, roce::WcStatus::success);
-  EXPECT_EQ(far.memory, near.memory);
+  ASSERT_NO_FATAL_FAILURE(write_in_real_time(near, far));
   const auto counters = far.counters();
   EXPECT_GE(counters.at("engine rcvd_pkts"), far.memory.size() / 256);
   EXPECT_GT(counters.at("host rx_packets"), counters.at("engine rcvd_pkts")) << "ARP too";
@@ -138,18 +143,7 @@ TEST(NodesAtASegment, AreOnePortWithQueuePairsOfManyProcesses) {
   const rte_ether_addr mac = near.node->mac();
   const rte_ether_addr far_mac = far.node->mac();
   EXPECT_EQ(rte_is_same_ether_addr(&mac, &far_mac), 1);
-  begin(near, far);
-  std::optional<roce::Completion> done;
-  const std::uint64_t end_ns = near.node->now_ns() + 10'000'000'000;
-  while (!done && near.node->now_ns() < end_ns) {
-    near.node->turn();
-    far.node->turn();
-    roce::Completion completion;
-    if (near.cq->poll({&completion, 1}) == 1) done = completion;
-  }
-  ASSERT_TRUE(done);
-  EXPECT_EQ(done->status, roce::WcStatus::success);
-  EXPECT_EQ(far.memory, near.memory);
+  ASSERT_NO_FATAL_FAILURE(write_in_real_time(near, far));
   EXPECT_EQ(far.counters().at("segment rx_frames"), far.counters().at("engine rcvd_pkts"));
   EXPECT_EQ(near.counters().at("segment tx_no_owner"), 0u);
 }
@@ -165,14 +159,7 @@ std::uint64_t written_at_a_segment(const NodeConfig& of_near, const char* name,
   config.name = name;
   End near(std::move(config));
   End far(std::move(of_far));
-  begin(near, far);
-  roce::Completion completion;
-  const std::uint64_t end_ns = near.node->now_ns() + 10'000'000'000;
-  while (near.cq->poll({&completion, 1}) == 0 && near.node->now_ns() < end_ns) {
-    near.node->turn();
-    far.node->turn();
-  }
-  EXPECT_EQ(far.memory, near.memory);
+  write_in_real_time(near, far);
   near_counters = near.counters();
   const auto counters = far.counters();
   EXPECT_EQ(counters.at("engine drop_bad_icrc") + near_counters.at("engine drop_bad_icrc"), 0u);

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
-#include <vector>
 
 #include "roce/packet_builder.h"
 #include "stack/without_icrc.h"
 #include "tests/support/exact_packet.h"
+#include "tests/support/packets.h"
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test::admission_test {
@@ -62,11 +62,6 @@ TEST(Admission, NoIcrcIsLookedForWhereItHasBeenLeftOut) {
   }
 }
 
-std::vector<std::uint8_t> bytes_of(const rte_mbuf* packet) {
-  const auto* bytes = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-  return {bytes, bytes + packet->data_len};
-}
-
 TEST(Admission, TheIcrcThatHasBeenLeftOutCanBeAdded) {
   Rig rig;
   for (const bool as_ipv6 : {false, true}) {
@@ -81,7 +76,7 @@ TEST(Admission, TheIcrcThatHasBeenLeftOutCanBeAdded) {
       without->ol_flags |= stack::kWithoutIcrc;
       roce::add_icrc(without);
       EXPECT_FALSE(stack::is_without_icrc(without));
-      std::vector<std::uint8_t> made = bytes_of(without);
+      Bytes made = bytes_of(without);
       made.resize(right->data_len);
       EXPECT_EQ(made, bytes_of(right)) << as_ipv6 << " " << length;
       rte_pktmbuf_free(right);
@@ -97,7 +92,7 @@ TEST(Admission, WhatIsNoWholePacketGetsNoIcrc) {
   rte_mbuf* whole = rig.build(send);
   const std::uint16_t length = whole->data_len;
   for (std::uint16_t cut = 1; cut <= length; ++cut) {
-    std::vector<std::uint8_t> bytes = bytes_of(whole);
+    Bytes bytes = bytes_of(whole);
     bytes.resize(length - cut);
     const std::size_t size = bytes.size();
     rte_mbuf* part = make_exact_packet(whole->pool, bytes, {&size, 1});
